@@ -1,0 +1,1 @@
+//! What a producer wrote, before it is checked.
