@@ -76,6 +76,7 @@ impl Health {
     /// Takes an answer and says what it does.
     pub fn record(&mut self, answer: Answer, policy: &RetryPolicy, chance: &mut impl Rng) -> Effect {
         match answer.verdict {
+            Verdict::Committed if self.of_old_volley(&answer) => self.late(),
             Verdict::Committed => self.committed(),
             Verdict::Rejected => self.rejected(answer),
             Verdict::Unauthorized => Effect::default(),
@@ -86,10 +87,25 @@ impl Health {
         }
     }
 
+    /// Whether equal refusals have suspended the lane.
+    pub const fn suspended(&self) -> bool {
+        self.refusals >= SUSPENDS_AT
+    }
+
     /// The lane was resumed by hand: forget the refusals, go alone first.
     pub fn resumed(&mut self) {
         self.refusals = 0;
         self.probing = self.probing || self.open;
+    }
+
+    /// Whether the call left before the last pause began: its answer must not end that pause.
+    fn of_old_volley(&self, answer: &Answer) -> bool {
+        self.judged_until.is_some_and(|until| answer.sent_at < until)
+    }
+
+    fn late(&mut self) -> Effect {
+        self.refusals = 0;
+        Effect { counted: true, ..Effect::default() }
     }
 
     fn committed(&mut self) -> Effect {
@@ -105,17 +121,21 @@ impl Health {
             self.refusals = 0;
         }
         self.refusals = self.refusals.saturating_add(1);
+        let suspend = self.refusals == SUSPENDS_AT;
+        if self.of_old_volley(&answer) {
+            return Effect { suspend, counted: true, ..Effect::default() };
+        }
         // The channel answered: it is there, whatever it thinks of this value.
         let recovered = self.open || self.probing;
         (self.failures, self.throttles, self.failed_probes) = (0, 0, 0);
         (self.open, self.probing) = (false, false);
-        Effect { suspend: self.refusals == SUSPENDS_AT, recovered, counted: true, ..Effect::default() }
+        Effect { suspend, recovered, counted: true, ..Effect::default() }
     }
 
     fn failed(&mut self, answer: Answer, policy: &RetryPolicy, chance: &mut impl Rng) -> Effect {
         // Calls of one volley fail together: they are one piece of news, or sixteen 429s in one instant
         // would be waited for like sixteen in a row.
-        let of_old_volley = self.judged_until.is_some_and(|until| answer.sent_at < until);
+        let of_old_volley = self.of_old_volley(&answer);
         let was_probe = self.open && !of_old_volley;
         let was_open = self.open;
         self.failures = self.failures.saturating_add(1);
