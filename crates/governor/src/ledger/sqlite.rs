@@ -30,7 +30,7 @@ mod tx;
 mod value;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +83,8 @@ pub struct OpenOptions {
 #[derive(Debug)]
 pub struct SqliteLedger {
     id: String,
+    path: PathBuf,
+    dispatcher: bool,
     marks: Arc<Marks>,
     // Dropped before the writer, so that the writer's connection is the last and tidies up the file.
     dispatch: Reader,
@@ -112,7 +114,19 @@ impl SqliteLedger {
             .map_err(|e| LedgerError::Failed { doing: "start its writer", source: Box::new(e) })?;
         let dispatch = Reader::start(path)?;
         let people = Reader::start(path)?;
-        Ok(Arc::new(Self { id, marks, dispatch, people, writer }))
+        Ok(Arc::new(Self { id, path: path.to_owned(), dispatcher, marks, dispatch, people, writer }))
+    }
+
+    /// Only the holder of the lock may put mutations in flight, or call those in flight lost.
+    fn dispatches(&self) -> Result<(), LedgerError> {
+        if self.dispatcher {
+            return Ok(());
+        }
+        Err(LedgerError::Unusable {
+            ledger: self.path.display().to_string(),
+            rule: "only the dispatcher may send from it, and this process opened it to look".to_owned(),
+            source: None,
+        })
     }
 }
 
@@ -130,6 +144,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed, LedgerError> {
+        self.dispatches()?;
         self.writer.run("claim mutations", claim.picks.len(), move |tx| claim::run(tx, &claim)).await
     }
 
@@ -151,6 +166,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<Vec<Settled>, LedgerError> {
+        self.dispatches()?;
         let rows = settlement.outcomes.len();
         self.writer.run("settle mutations", rows, move |tx| settle::run(tx, &settlement)).await
     }
@@ -231,6 +247,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn recover(&self, now: Timestamp) -> Result<u64, LedgerError> {
+        self.dispatches()?;
         self.writer.run("recover mutations in flight", 1_000, move |tx| keep::recover(tx, now)).await
     }
 

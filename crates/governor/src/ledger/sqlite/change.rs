@@ -11,9 +11,12 @@ use super::fault::Outcome;
 use super::filter;
 use super::group::{self, Group};
 use super::keep;
-use super::row::{self, Row};
+use super::row;
 use super::tx::Tx;
 use crate::ledger::{Filter, MutationId, Replay};
+
+/// Rows held in memory while a filter's mutations are taken back.
+const PAGE: usize = 1_000;
 
 /// Puts dead letters back in the queue, unless their cell has a newer value.
 pub(super) fn replay(tx: &mut Tx<'_>, ids: &[MutationId], now: Timestamp) -> Outcome<Vec<Replay>> {
@@ -65,20 +68,23 @@ pub(super) fn discard(tx: &mut Tx<'_>, ids: &[MutationId]) -> Outcome<u64> {
 
 /// Takes back what is not in flight and not final.
 pub(super) fn cancel(tx: &mut Tx<'_>, filter: &Filter, now: Timestamp) -> Outcome<Vec<CorrelationId>> {
-    let query = filter::query(filter, None, usize::MAX);
-    let rows = row::find_all(tx, &query.sql, rusqlite::params_from_iter(&query.params))?;
-    let waiting = |row: &&Row| matches!(row.record.state, State::Queued | State::Deferred);
-    let mut stocks = BTreeSet::new();
     let mut taken = Vec::new();
-    for row in rows.iter().filter(waiting) {
-        let mut cancelled = row.clone();
-        cancelled.finish(State::Cancelled, now);
-        row::save(tx, row, &cancelled)?;
-        stocks.insert(row.stock.clone());
-        taken.push(row.record.mutation.correlation_id.clone());
+    let mut after = None;
+    loop {
+        let query = filter::waiting(filter, after, PAGE);
+        let rows = row::find_all(tx, &query.sql, rusqlite::params_from_iter(&query.params))?;
+        let mut stocks = BTreeSet::new();
+        for row in &rows {
+            let mut cancelled = row.clone();
+            cancelled.finish(State::Cancelled, now);
+            row::save(tx, row, &cancelled)?;
+            stocks.insert(row.stock.clone());
+            taken.push(row.record.mutation.correlation_id.clone());
+        }
+        for stock in stocks {
+            Group::load(tx, &stock)?.save(tx, now)?;
+        }
+        let Some(last) = rows.last() else { return Ok(taken) };
+        after = Some(last.record.id);
     }
-    for stock in stocks {
-        Group::load(tx, &stock)?.save(tx, now)?;
-    }
-    Ok(taken)
 }

@@ -10,7 +10,7 @@ use super::group::Group;
 use super::head;
 use super::row::{self, Row, SELECT};
 use super::tx::{Lane, Tx};
-use crate::ledger::{Claim, Claimed, Expired, Job};
+use crate::ledger::{Claim, Claimed, Expired, Job, Record};
 
 /// Most expired ones that one claim clears away; the next goes on.
 const EXPIRED: usize = 1_000;
@@ -29,8 +29,8 @@ pub(super) fn run(tx: &mut Tx<'_>, claim: &Claim) -> Outcome<Claimed> {
             take(tx, &row, expired, claim.now)?;
             let record = row.record;
             if expired {
-                let Some(replaced) = Some(record.replaced) else { continue };
-                claimed.expired.push(Expired { id: record.id, mutation: record.mutation, replaced });
+                let Record { id, mutation, replaced, .. } = record;
+                claimed.expired.push(Expired { id, mutation, replaced });
                 continue;
             }
             claimed.jobs.push(Job {

@@ -192,7 +192,8 @@ pub(super) fn by_id(tx: &Tx<'_>, id: MutationId) -> Outcome<Option<Row>> {
 
 /// The open mutations of a stock, oldest first.
 pub(super) fn open_of(tx: &Tx<'_>, stock: &[u8]) -> Outcome<Vec<Row>> {
-    find_all(tx, &format!("{SELECT} WHERE m.stock = ?1 AND m.state < 3 ORDER BY m.id"), [stock])
+    let indexed = SELECT.replace("mutation m", "mutation m INDEXED BY mutation_stock");
+    find_all(tx, &format!("{indexed} WHERE m.stock = ?1 AND m.state < 3 ORDER BY m.id"), [stock])
 }
 
 /// Writes what may change of a row, counts its move, and moves its lane's mark if it may go at
@@ -200,12 +201,13 @@ pub(super) fn open_of(tx: &Tx<'_>, stock: &[u8]) -> Outcome<Vec<Row>> {
 pub(super) fn save(tx: &mut Tx<'_>, before: &Row, after: &Row) -> Outcome<()> {
     let record = &after.record;
     let was = &before.record;
+    let lane = tx.lane_of(after.lane_id)?;
     let fields = value::write(&record.mutation.value)?;
     tx.sql(
         "UPDATE mutation SET fields = :fields, state = :state, gate = :gate, due_us = :due, priority = :priority,
          place = :place, changed_us = :changed, sent_us = :sent, attempts = :attempts, requests = :requests,
          throttled = :throttled, last_status = :status, last_answer = :answer, reason = :reason,
-         confirmation_id = :confirmation, superseded_by = :superseded_by, replaced = :replaced, behind = :behind
+         confirmation_id = :confirmation, superseded_by = :superseded_by, replaced = :replaced, behind = :behind, keyed = :keyed
          WHERE id = :id",
     )?
     .execute(named_params! {
@@ -227,6 +229,7 @@ pub(super) fn save(tx: &mut Tx<'_>, before: &Row, after: &Row) -> Outcome<()> {
         ":confirmation": record.confirmation_id,
         ":superseded_by": record.superseded_by.as_ref().map(CorrelationId::as_str),
         ":replaced": record.replaced.as_ref().map(CorrelationId::as_str),
+        ":keyed": lane.keyed,
         ":behind": record.behind.as_ref().map(CorrelationId::as_str),
     })?;
     tx.count_moved(
@@ -236,7 +239,6 @@ pub(super) fn save(tx: &mut Tx<'_>, before: &Row, after: &Row) -> Outcome<()> {
     );
     let goes = |row: &Row| (row.gate, row.record.due, row.record.mutation.priority);
     if matches!(after.gate, gate::READY | gate::TIME) && goes(before) != goes(after) {
-        let lane = tx.lane_of(after.lane_id)?;
         tx.touch(&lane);
     }
     Ok(())

@@ -10,9 +10,9 @@ use ota_governor_core::state::State;
 
 use super::*;
 
-const NOW: Timestamp = Timestamp::from_micros(1_789_898_400_000_000);
+pub(super) const NOW: Timestamp = Timestamp::from_micros(1_789_898_400_000_000);
 
-fn entry(n: u16) -> Entry {
+pub(super) fn entry(n: u16) -> Entry {
     let mutation = Mutation {
         correlation_id: CorrelationId::try_new(&format!("m-{n}")).unwrap(),
         ota: ChannelName::try_new("booking_com").unwrap(),
@@ -31,15 +31,15 @@ fn entry(n: u16) -> Entry {
     Entry { mutation, recipe: Recipe::Revision, expires: None }
 }
 
-fn entries(numbers: std::ops::Range<u16>) -> Vec<Entry> {
+pub(super) fn entries(numbers: std::ops::Range<u16>) -> Vec<Entry> {
     numbers.map(entry).collect()
 }
 
-fn lane() -> LaneKey {
+pub(super) fn lane() -> LaneKey {
     entry(0).mutation.lane()
 }
 
-fn claim(picks: usize) -> Claim {
+pub(super) fn claim(picks: usize) -> Claim {
     Claim { lane: lane(), now: NOW, picks: vec![None; picks] }
 }
 
