@@ -6,6 +6,7 @@
 //! changes move the marks of the dispatcher within a second.
 
 mod accept;
+mod cell;
 mod change;
 mod claim;
 mod code;
@@ -138,7 +139,7 @@ impl Ledger for SqliteLedger {
 
     async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Admission>, LedgerError> {
         // Digests and JSON are made here, so that the writer's thread only writes.
-        let entries = accept::prepare(entries).map_err(|fault| fault.failed("accept mutations"))?;
+        let entries = accept::prepare(entries, &self.id).map_err(|fault| fault.failed("accept mutations"))?;
         let rows = entries.len();
         self.writer.run("accept mutations", rows, move |tx| accept::run(tx, &entries, now)).await
     }
@@ -246,9 +247,9 @@ impl Ledger for SqliteLedger {
         self.people.run("read earlier calls", move |conn| read::past_calls(conn, since)).await
     }
 
-    async fn recover(&self, now: Timestamp) -> Result<u64, LedgerError> {
+    async fn recover(&self, now: Timestamp, rest: Duration) -> Result<u64, LedgerError> {
         self.dispatches()?;
-        self.writer.run("recover mutations in flight", 1_000, move |tx| keep::recover(tx, now)).await
+        self.writer.run("recover mutations in flight", 1_000, move |tx| keep::recover(tx, now, rest)).await
     }
 
     async fn prune(&self, before: Timestamp, retention: Duration) -> Result<u64, LedgerError> {

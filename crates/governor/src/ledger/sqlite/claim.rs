@@ -66,7 +66,7 @@ fn most_urgent(tx: &Tx<'_>, lane: &Lane, property: Option<&PropertyId>) -> Outco
 /// Puts it in flight, or lays it down if its time has passed.
 fn take(tx: &mut Tx<'_>, row: &Row, expired: bool, now: Timestamp) -> Outcome<()> {
     let mut group = Group::load(tx, &row.stock)?;
-    let taken = group.find(row.record.id)?;
+    let taken = group.row(row.record.id)?;
     if expired {
         taken.finish(State::DeadLettered, now);
         taken.record.reason = Some(DeadReason::Expired.as_str().to_owned());
@@ -74,6 +74,7 @@ fn take(tx: &mut Tx<'_>, row: &Row, expired: bool, now: Timestamp) -> Outcome<()
         taken.record.state = State::InFlight;
         taken.record.changed_at = now;
         taken.gate = gate::NONE;
+        taken.at = None;
         taken.sent = Some(now);
     }
     group.save(tx, now)

@@ -14,7 +14,8 @@ async fn a_property_behind_a_long_queue_of_another_is_in_the_head() {
     let mut flood = entries(0..1_500);
     for entry in &mut flood {
         entry.mutation.room_type_code =
-            ota_governor_core::name::RoomTypeCode::try_new(&entry.mutation.correlation_id.to_string()).unwrap();
+            ota_governor_core::name::RoomTypeCode::try_new(&entry.mutation.correlation_id.to_string())
+                .unwrap();
         entry.mutation.property_id = first.clone();
     }
     ledger.enqueue(flood, NOW).await.unwrap();
