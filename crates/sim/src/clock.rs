@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use jiff::{Timestamp, ZonedDateTime, tz::TimeZone};
 
+use crate::at::At;
+
 /// A whole second of the wall clock, in seconds of the Unix epoch.
 pub(crate) type Second = i64;
 
@@ -16,6 +18,12 @@ pub(crate) struct Wall {
 impl Wall {
     pub(crate) fn new(epoch: Timestamp) -> Self {
         Self { epoch: epoch.as_microsecond() }
+    }
+
+    /// The clock that shows at `now` what this one shows at zero.
+    pub(crate) fn before(self, now: At) -> Self {
+        let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+        Self { epoch: self.epoch.saturating_sub(now) }
     }
 
     /// The wall time at `now` microseconds.

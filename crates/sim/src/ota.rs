@@ -52,7 +52,17 @@ impl Ota {
 
     /// The answer has left, or its caller has gone away. A ticket that is not in flight is ignored.
     pub fn finish(&self, now: At, ticket: Ticket) {
-        self.state().finish(now, ticket);
+        self.state().finish(now, ticket, false);
+    }
+
+    /// The caller has gone away before the answer was whole, although it was due.
+    pub fn abandon(&self, now: At, ticket: Ticket) {
+        self.state().finish(now, ticket, true);
+    }
+
+    /// The latest instant it was given.
+    pub fn now(&self) -> At {
+        self.state().now()
     }
 
     /// The books up to `now`.
@@ -147,8 +157,8 @@ impl Ota {
         self.changed.notified()
     }
 
-    /// Puts the wall clock behind time zero, unless it is configured.
-    pub(crate) fn set_epoch(&self, epoch: jiff::Timestamp) {
-        self.state().set_epoch(epoch);
+    /// Puts the wall clock behind the present instant, unless it is configured.
+    pub(crate) fn set_wall(&self, wall: jiff::Timestamp) {
+        self.state().set_wall(wall);
     }
 }

@@ -33,21 +33,24 @@ pub struct Server {
 struct Desk {
     ota: Arc<Ota>,
     start: Instant,
+    /// The OTA's time at `start`.
+    base: At,
 }
 
 impl Desk {
     fn now(&self) -> At {
-        At::from(self.start.elapsed())
+        self.base + self.start.elapsed()
     }
 
     fn instant(&self, at: At) -> Instant {
         // A day is as good as never: whoever waits looks again.
-        self.start + at.since(At::ZERO).min(self.start.elapsed().saturating_add(Duration::from_secs(86_400)))
+        self.start + at.since(self.base).min(self.start.elapsed().saturating_add(Duration::from_secs(86_400)))
     }
 }
 
 impl Server {
-    /// Listens on `addr` (port 0 takes a free one) and puts `ota`'s time zero at this moment.
+    /// Listens on `addr` (port 0 takes a free one) and lets `ota`'s time go on from
+    /// where it stands, with the real time behind it unless its epoch is configured.
     ///
     /// # Errors
     /// If the address cannot be listened on.
@@ -56,8 +59,9 @@ impl Server {
         let holder = socket(addr)?;
         let addr = holder.local_addr()?;
         let listener = listen(addr)?;
-        ota.set_epoch(wall_clock());
-        let desk = Desk { ota, start: Instant::now() };
+        ota.set_wall(wall_clock());
+        let base = ota.now();
+        let desk = Desk { ota, start: Instant::now(), base };
         let server =
             Self { addr, desk: desk.clone(), stop: CancellationToken::new(), tasks: TaskTracker::new() };
         let (stop, tasks) = (server.stop.clone(), server.tasks.clone());

@@ -28,6 +28,8 @@ const MOST_CHANNELS: usize = 1_000;
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) config: Config,
+    /// The channels listed at the start, not those that a change at run time named.
+    listed: Vec<String>,
     pub(super) wall: Wall,
     pub(super) rng: StdRng,
     now: At,
@@ -70,6 +72,7 @@ impl State {
         let mut state = Self {
             wall: Wall::new(epoch),
             rng: StdRng::seed_from_u64(config.seed),
+            listed: config.channels.keys().cloned().collect(),
             config,
             now: At::ZERO,
             last_ticket: 0,
@@ -96,9 +99,10 @@ impl State {
         }
     }
 
-    pub(super) fn set_epoch(&mut self, epoch: Timestamp) {
+    /// Puts `wall` behind the present instant.
+    pub(super) fn set_wall(&mut self, wall: Timestamp) {
         if self.config.epoch.is_none() {
-            self.wall = Wall::new(epoch);
+            self.wall = Wall::new(wall).before(self.now);
         }
     }
 
@@ -106,6 +110,7 @@ impl State {
         let now = self.advance(now);
         let mut fresh = Self::new(self.config.clone());
         fresh.wall = self.wall;
+        fresh.listed = std::mem::take(&mut self.listed);
         fresh.now = now;
         fresh.changes_made = self.changes_made;
         // Tickets of before must not end calls of after.
@@ -213,11 +218,16 @@ impl State {
         let everywhere = self.outages.iter().any(|(channel, outage)| {
             channel.is_none() && outage.kind == OutageKind::Refuse && holds(outage, now)
         });
-        let listed = !self.config.channels.is_empty() && self.config.channels.keys().all(refuses);
+        let listed = !self.listed.is_empty() && self.listed.iter().all(refuses);
         (!everywhere && !listed, edges.filter(|edge| *edge > now).min())
     }
 
-    pub(super) fn finish(&mut self, now: At, Ticket(ticket): Ticket) {
+    pub(super) fn now(&self) -> At {
+        self.now
+    }
+
+    /// Ends a call in flight; `abandoned` if its caller went away before the answer was whole.
+    pub(super) fn finish(&mut self, now: At, Ticket(ticket): Ticket, abandoned: bool) {
         let now = self.advance(now);
         let Some(flight) = self.flights.remove(&ticket) else { return };
         if let Some(cell) = &flight.cell {
@@ -226,7 +236,7 @@ impl State {
         }
         let Some(channel) = self.channels.get_mut(&flight.channel) else { return };
         channel.gates.release(&flight.holds);
-        let gone = now < flight.leaves && flight.leaves != At::MAX;
+        let gone = abandoned || now < flight.leaves && flight.leaves != At::MAX;
         channel.count(&mut self.total, &flight.endpoint, |tally| {
             tally.in_flight = tally.in_flight.saturating_sub(1);
             tally.gone += u64::from(gone);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use bytes::BytesMut;
-use http::Method;
+use http::{Method, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
@@ -87,75 +87,90 @@ async fn converse(stream: &mut TcpStream, buffer: &mut BytesMut, desk: &Desk) ->
 /// Gives the ticket back, also when the connection's task is dropped in the middle.
 struct InFlight<'a> {
     desk: &'a Desk,
-    ticket: Ticket,
+    ticket: Option<Ticket>,
+}
+
+impl InFlight<'_> {
+    /// The answer leaves. Said before its last bytes do: whoever has read them may call again at once.
+    fn leaves(mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.desk.ota.finish(self.desk.now(), ticket);
+        }
+    }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.desk.ota.finish(self.desk.now(), self.ticket);
+        if let Some(ticket) = self.ticket.take() {
+            self.desk.ota.abandon(self.desk.now(), ticket);
+        }
     }
 }
 
-async fn react(
-    stream: &mut TcpStream,
-    buffer: &mut BytesMut,
-    desk: &Desk,
-    request: &Request,
-) -> io::Result<After> {
+async fn react(stream: &mut TcpStream, buffer: &mut BytesMut, desk: &Desk, request: &Request) -> io::Result<After> {
     let Reaction { ticket, delay, then } = desk.ota.receive(desk.now(), &request.call);
-    let in_flight = InFlight { desk, ticket };
+    let in_flight = InFlight { desk, ticket: Some(ticket) };
     if !delay.is_zero() && !stays(stream, buffer, Some(Instant::now() + delay)).await {
         return Ok(After::Close);
     }
     match then {
         Then::Answer(answer) => {
-            // Before the bytes leave: whoever has read them may send the next call at once.
-            drop(in_flight);
+            in_flight.leaves();
             answer_whole(stream, &answer, request).await
         }
         Then::Refuse => Ok(After::Reset),
-        Then::Cut => Ok(After::Close),
+        Then::Cut => {
+            in_flight.leaves();
+            Ok(After::Close)
+        }
         Then::CutInAnswer { answer, after } => {
             let mut bytes = head(&answer, answer.body.len(), true);
             bytes.extend_from_slice(answer.body.get(..after).unwrap_or_default());
-            drop(in_flight);
+            in_flight.leaves();
             stream.write_all(&bytes).await?;
             Ok(After::Close)
         }
         Then::Hang => {
             stays(stream, buffer, None).await;
+            in_flight.leaves();
             Ok(After::Close)
         }
         Then::Drip { answer, interval, piece } => {
             stream.write_all(&head(&answer, answer.body.len(), request.keep)).await?;
-            for part in answer.body.chunks(piece.max(1)) {
+            let (most, last) = answer.body.split_at(answer.body.len().saturating_sub(piece.max(1)));
+            for part in most.chunks(piece.max(1)) {
+                stream.write_all(part).await?;
                 if !stays(stream, buffer, Some(Instant::now() + interval)).await {
                     return Ok(After::Close);
                 }
-                stream.write_all(part).await?;
             }
+            in_flight.leaves();
+            stream.write_all(last).await?;
             Ok(After::Keep)
         }
         Then::Huge { answer, bytes } => {
-            drop(in_flight);
+            in_flight.leaves();
             let length = usize::try_from(bytes).unwrap_or(usize::MAX);
             stream.write_all(&head(&answer, length, false)).await?;
-            let block = [b' '; 64 * 1_024];
+            let block = vec![b' '; HUGE_BLOCK];
             let mut left = length;
             while left > 0 {
-                let part = block.get(..left.min(block.len())).unwrap_or_default();
+                let part = block.get(..left.min(HUGE_BLOCK)).unwrap_or_default();
                 stream.write_all(part).await?;
                 left = left.saturating_sub(part.len());
             }
             Ok(After::Close)
         }
         Then::Garbage(bytes) => {
-            drop(in_flight);
+            in_flight.leaves();
             stream.write_all(&bytes).await?;
             Ok(After::Close)
         }
     }
 }
+
+/// Bytes of a huge body written at once.
+const HUGE_BLOCK: usize = 64 * 1_024;
 
 /// Waits until `until`, or for ever; false if the caller goes away before.
 async fn stays(stream: &mut TcpStream, buffer: &mut BytesMut, until: Option<Instant>) -> bool {
@@ -181,11 +196,16 @@ async fn stays(stream: &mut TcpStream, buffer: &mut BytesMut, until: Option<Inst
 
 async fn answer_whole(stream: &mut TcpStream, answer: &Answer, request: &Request) -> io::Result<After> {
     let mut bytes = head(answer, answer.body.len(), request.keep);
-    if request.call.method != Method::HEAD {
+    if request.call.method != Method::HEAD && !is_bodiless(answer.status) {
         bytes.extend_from_slice(&answer.body);
     }
     stream.write_all(&bytes).await?;
     Ok(After::Keep)
+}
+
+/// Whether HTTP allows such an answer no body.
+fn is_bodiless(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 fn head(answer: &Answer, length: usize, keep: bool) -> Vec<u8> {
@@ -200,6 +220,10 @@ fn head(answer: &Answer, length: usize, keep: bool) -> Vec<u8> {
         bytes.extend_from_slice(b"\r\n");
     }
     let close = if keep { "" } else { "connection: close\r\n" };
-    bytes.extend_from_slice(format!("{close}content-length: {length}\r\n\r\n").as_bytes());
+    if is_bodiless(answer.status) {
+        bytes.extend_from_slice(format!("{close}\r\n").as_bytes());
+    } else {
+        bytes.extend_from_slice(format!("{close}content-length: {length}\r\n\r\n").as_bytes());
+    }
     bytes
 }
