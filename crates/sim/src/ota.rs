@@ -4,6 +4,7 @@ mod answer;
 mod auth;
 mod channel;
 mod commit;
+mod desk;
 mod receive;
 mod state;
 

@@ -210,27 +210,42 @@ async fn a_single_refused_call_is_reset_and_does_not_arrive() {
     assert_eq!((total.connections_refused, total.received), (1, 0));
 }
 
+/// Connects until that fails in the one way or works.
+async fn connects(server: &Server, wanted: bool) {
+    let tried = async {
+        loop {
+            match TcpStream::connect(server.addr()).await {
+                Ok(_) if wanted => return,
+                Err(fault) if !wanted && fault.kind() == ErrorKind::ConnectionRefused => return,
+                Ok(_) | Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    };
+    tokio::time::timeout(secs(10), tried).await.unwrap();
+}
+
 #[tokio::test]
 async fn while_every_listed_channel_refuses_nobody_listens_and_then_somebody_does_again() {
     let outage = Outage { at: Duration::ZERO, lasts: Duration::from_millis(300), kind: OutageKind::Refuse };
     let server = serve_channel(prompt().outage(outage)).await;
-    let refused = async {
-        loop {
-            if let Err(fault) = TcpStream::connect(server.addr()).await {
-                return fault;
-            }
-        }
-    };
-    let fault = tokio::time::timeout(secs(5), refused).await.unwrap();
+    let fault = TcpStream::connect(server.addr()).await.unwrap_err();
     assert_eq!(fault.kind(), ErrorKind::ConnectionRefused);
-    let back = async {
-        while TcpStream::connect(server.addr()).await.is_err() {
-            tokio::task::yield_now().await
-        }
-    };
-    tokio::time::timeout(secs(10), back).await.unwrap();
-    assert_eq!(send(&client(), &server, &rate(1)).await.unwrap().status(), 200);
+    connects(&server, true).await;
     assert!(server.now() >= At::from_millis(300));
+    assert_eq!(send(&client(), &server, &rate(1)).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn an_outage_in_mid_run_closes_the_listener_and_the_connections_that_are_open() {
+    let server = serve(Config::default().any(prompt())).await;
+    let mut idle = TcpStream::connect(server.addr()).await.unwrap();
+    let client = client();
+    assert_eq!(send(&client, &server, &rate(1)).await.unwrap().status(), 200);
+    server.ota().outage(server.now(), None, OutageKind::Refuse, Duration::from_millis(300));
+    connects(&server, false).await;
+    assert!(matches!(idle.read(&mut [0; 8]).await, Ok(0) | Err(_)));
+    connects(&server, true).await;
+    assert_eq!(send(&client, &server, &rate(2)).await.unwrap().status(), 200);
 }
 
 #[tokio::test]
