@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::{self, Auth};
 use crate::clock::Clock;
-use crate::config::{Config, Pauses};
+use crate::config::{Channel, Config, Pauses};
 use crate::event;
 use crate::holds::Holds;
 use crate::lane::{Lane, LaneConfig, LaneView, Shared};
@@ -90,7 +90,8 @@ impl Governor {
     pub async fn start(parts: Parts) -> Result<Self, StartError> {
         let Parts { config, ledger, limiter, transport, clock, seed } = parts;
         let (auth, cases) = Auth::new(&config);
-        let recovered = ledger.recover(clock.now()).await?;
+        let rest = config.channels.values().map(longest_timeout).max().unwrap_or_default();
+        let recovered = ledger.recover(clock.now(), rest).await?;
         if recovered > 0 {
             tracing::warn!(event = "recovered", count = recovered, reason = "unknown_outcome");
         }
@@ -302,6 +303,10 @@ pub fn is_configured(config: &Config, lane: &LaneKey) -> bool {
                 .get(&lane.endpoint)
                 .is_some_and(|endpoint| !endpoint.limits.is_empty() || !channel.limits.is_empty())
     })
+}
+
+fn longest_timeout(channel: &Channel) -> Duration {
+    channel.endpoints.values().filter_map(|endpoint| endpoint.timeout).fold(channel.timeout, Duration::max)
 }
 
 fn is_by_property(config: &Config, lane: &LaneKey) -> bool {

@@ -3,10 +3,8 @@
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ota_governor_core::mutation::{Mutation, Value};
 use ota_governor_core::name::EndpointName;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Serialize;
 
 use crate::config::Channel;
 use crate::ledger::Job;
@@ -80,7 +78,7 @@ impl Wire {
         Call {
             url: self.url.clone(),
             headers,
-            body: body(&job.mutation),
+            body: Bytes::from(job.mutation.body()),
             timeout: self.timeout,
             max_answer_bytes: self.max_answer_bytes,
         }
@@ -90,32 +88,4 @@ impl Wire {
     pub const fn timeout(&self) -> std::time::Duration {
         self.timeout
     }
-}
-
-/// The body: exactly these fields and those of the kind.
-#[derive(Serialize)]
-struct Body<'a> {
-    property_id: &'a str,
-    room_type_code: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rate_plan_code: Option<&'a str>,
-    ota: &'a str,
-    stay_date: String,
-    correlation_id: &'a str,
-    #[serde(flatten)]
-    value: &'a Value,
-}
-
-fn body(mutation: &Mutation) -> Bytes {
-    let body = Body {
-        property_id: mutation.property_id.as_str(),
-        room_type_code: mutation.room_type_code.as_str(),
-        rate_plan_code: mutation.rate_plan_code.as_ref().map(|plan| plan.as_str()),
-        ota: mutation.ota.as_str(),
-        stay_date: mutation.stay_date.to_string(),
-        correlation_id: mutation.correlation_id.as_str(),
-        value: &mutation.value,
-    };
-    // Texts, numbers and dates under fixed names: there is nothing in it that can fail.
-    serde_json::to_vec(&body).unwrap_or_default().into()
 }
