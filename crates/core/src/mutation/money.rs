@@ -58,5 +58,15 @@ impl Serialize for Currency {
         serializer.serialize_str(self.as_str())
     }
 }
-impl std::str::FromStr for Amount { type Err = rust_decimal::Error; fn from_str(t: &str) -> Result<Self, Self::Err> { Decimal::from_str_exact(t).map(Self) } }
-impl std::str::FromStr for Currency { type Err = (); fn from_str(t: &str) -> Result<Self, ()> { <[u8;3]>::try_from(t.as_bytes()).map(Self).map_err(|_| ()) } }
+impl std::str::FromStr for Amount {
+    type Err = rust_decimal::Error;
+    fn from_str(t: &str) -> Result<Self, Self::Err> {
+        Decimal::from_str_exact(t).map(Self)
+    }
+}
+impl std::str::FromStr for Currency {
+    type Err = ();
+    fn from_str(t: &str) -> Result<Self, ()> {
+        <[u8; 3]>::try_from(t.as_bytes()).map(Self).map_err(|_| ())
+    }
+}

@@ -107,7 +107,12 @@ impl Drop for InFlight<'_> {
     }
 }
 
-async fn react(stream: &mut TcpStream, buffer: &mut BytesMut, desk: &Desk, request: &Request) -> io::Result<After> {
+async fn react(
+    stream: &mut TcpStream,
+    buffer: &mut BytesMut,
+    desk: &Desk,
+    request: &Request,
+) -> io::Result<After> {
     let Reaction { ticket, delay, then } = desk.ota.receive(desk.now(), &request.call);
     let in_flight = InFlight { desk, ticket: Some(ticket) };
     if !delay.is_zero() && !stays(stream, buffer, Some(Instant::now() + delay)).await {

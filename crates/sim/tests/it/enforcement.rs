@@ -168,7 +168,10 @@ fn several_limits_admit_together_or_not_at_all() {
         .endpoint_limit("rates", Limit::sliding_window(2, secs(1)).named("second"));
     let ota = Ota::new(Config::default().channel("booking_com", channel));
     let at = At::ZERO;
-    assert_eq!((status(&ota, at, &rate(1)), status(&ota, at, &rate(2)), status(&ota, at, &rate(3))), (200, 200, 429));
+    assert_eq!(
+        (status(&ota, at, &rate(1)), status(&ota, at, &rate(2)), status(&ota, at, &rate(3))),
+        (200, 200, 429)
+    );
     assert_eq!(status(&ota, at, &availability(4, 1)), 200, "the refused call took nothing of the minute");
     let refused = make(&ota, At::from_secs(2), &availability(5, 1));
     let body = String::from_utf8(refused.then.answer().unwrap().body.to_vec()).unwrap();
@@ -181,7 +184,9 @@ fn a_hidden_limit_is_kept_but_not_named() {
     make(&ota, At::ZERO, &rate(1));
     let refused = make(&ota, At::ZERO, &rate(2));
     assert_eq!(refused.then.status(), Some(429));
-    assert!(!String::from_utf8(refused.then.answer().unwrap().body.to_vec()).unwrap().contains("secret-quota"));
+    assert!(
+        !String::from_utf8(refused.then.answer().unwrap().body.to_vec()).unwrap().contains("secret-quota")
+    );
 }
 
 #[test]
@@ -219,12 +224,14 @@ fn a_tightened_limit_counts_what_came_before() {
     for n in 0..3 {
         assert_eq!(status(&ota, At::ZERO, &rate(n)), 200);
     }
-    ota.patch(At::from_secs(1), "booking_com", &Patch::limits(vec![Limit::sliding_window(2, secs(60))])).unwrap();
+    ota.patch(At::from_secs(1), "booking_com", &Patch::limits(vec![Limit::sliding_window(2, secs(60))]))
+        .unwrap();
     assert_eq!(status(&ota, At::from_secs(2), &rate(5)), 429);
     assert_eq!(status(&ota, At::from_secs(60), &rate(6)), 200);
     let books = ota.books(At::from_secs(60));
     let limits = &books.channels["booking_com"].limits;
-    let of = |n: usize| (limits[n].max, limits[n].until, limits[n].worst_window.arrivals.calls, limits[n].over);
+    let of =
+        |n: usize| (limits[n].max, limits[n].until, limits[n].worst_window.arrivals.calls, limits[n].over);
     assert_eq!(of(0), (4, Some(At::from_secs(1)), 3, false));
     assert_eq!(of(1), (2, None, 2, false), "what was allowed before is no fault after");
 }

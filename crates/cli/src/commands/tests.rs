@@ -1,0 +1,1 @@
+//! Commands at work against a ledger.
