@@ -52,7 +52,7 @@ async fn main() -> Done<()> {
 
     let started = Instant::now();
     let ledger = open(&large)?;
-    ledger.recover(Clock::system().now()).await?;
+    ledger.recover(Clock::system().now(), Duration::from_secs(15)).await?;
     let counted = ledger.tallies().await?;
     let opening = started.elapsed();
     assert_eq!(counted.accepted, backlog as u64);

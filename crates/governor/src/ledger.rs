@@ -483,9 +483,12 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Calls that were sent at or after `since`, and all still in flight when the process before died.
     async fn past_calls(&self, since: Timestamp) -> Result<Vec<PastCall>, LedgerError>;
 
-    /// At start: mutations left in flight by a dead process are due at `now` again, as of unknown outcome;
-    /// no attempt is counted. Their cells rest until sent + `rest` (by lane). Returns how many.
-    async fn recover(&self, now: Timestamp) -> Result<u64, LedgerError>;
+    /// At start: mutations left in flight by a dead process are due at `now` again, as of unknown outcome,
+    /// or superseded if a newer value of the cell waits. Returns how many there were.
+    ///
+    /// Each gets a request on its history that was given up at `now` and is not counted as an attempt.
+    /// Their cells rest until sent + `rest`: the time after which no lane's request can still arrive.
+    async fn recover(&self, now: Timestamp, rest: Duration) -> Result<u64, LedgerError>;
 
     /// Removes finished rows whose state changed before `before`, and cells whose stay date is before it.
     /// Bounded work per call; returns how many rows went.

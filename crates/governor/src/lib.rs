@@ -5,8 +5,17 @@
 
 pub mod clock;
 pub mod config;
+pub mod governor;
 pub mod ledger;
 pub mod limiter;
+pub mod token;
 pub mod transport;
+pub mod wire;
 
+mod auth;
+mod event;
+mod holds;
+mod lane;
+
+pub use lane::LaneView;
 pub use ota_governor_core as core;

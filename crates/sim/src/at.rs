@@ -99,7 +99,8 @@ pub(crate) fn show_span(length: Duration) -> String {
         let count = rest.checked_div(size).unwrap_or(0);
         rest = rest.checked_rem(size).unwrap_or(0);
         if count > 0 {
-            shown.push_str(&format!("{count}{name}"));
+            shown.push_str(&count.to_string());
+            shown.push_str(name);
         }
     }
     if shown.is_empty() { "0s".to_owned() } else { shown }

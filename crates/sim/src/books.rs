@@ -111,7 +111,34 @@ pub struct Tally {
 const TEXTS: usize = 10;
 
 impl Tally {
-    pub(crate) fn malformed(&mut self, text: &str) {
+    /// Adds a call that has come in, given as the counts that it raises.
+    pub(crate) fn enter(&mut self, call: &Self) {
+        self.received += call.received;
+        self.committed += call.committed;
+        self.refused += call.refused;
+        self.slowed += call.slowed;
+        self.unauthorized += call.unauthorized;
+        for (status, calls) in &call.statuses {
+            *self.statuses.entry(*status).or_default() += calls;
+        }
+        self.cuts += call.cuts;
+        self.hangs += call.hangs;
+        self.garbage += call.garbage;
+        self.lost_answers += call.lost_answers;
+        for text in &call.malformed_texts {
+            self.malformed(text);
+        }
+        self.into_pause += call.into_pause;
+        self.into_pause_grace += call.into_pause_grace;
+        self.replays += call.replays;
+        self.key_conflicts += call.key_conflicts;
+        self.cell_overlaps += call.cell_overlaps;
+        self.inventory_overlaps += call.inventory_overlaps;
+        self.in_flight += 1;
+        self.in_flight_peak = self.in_flight_peak.max(self.in_flight);
+    }
+
+    fn malformed(&mut self, text: &str) {
         self.malformed += 1;
         if self.malformed_texts.len() < TEXTS {
             self.malformed_texts.push(text.to_owned());

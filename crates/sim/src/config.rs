@@ -4,6 +4,7 @@ mod channel;
 mod fault;
 mod limit;
 mod parse;
+mod patch;
 mod read;
 mod retry;
 
@@ -14,12 +15,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use channel::{
-    Auth, Change, Channel, Endpoint, EndpointPatch, Kind, Latency, OverLimit, Patch, Pauses, Tail, Token,
-};
+pub use channel::{Auth, Channel, Endpoint, Kind, Latency, OverLimit, Pauses, Tail, Token};
 pub use fault::{Act, Fault, Outage, OutageKind, Share};
 pub use limit::{Each, Limit, Rule};
 pub(crate) use parse::{is_slug, patch_of};
+pub use patch::{Change, EndpointPatch, Patch};
 pub use retry::RetryAfter;
 
 /// Everything a simulated OTA is told.
@@ -153,6 +153,7 @@ pub(crate) fn span<S: serde::Serializer>(length: &Duration, to: S) -> Result<S::
 }
 
 /// Writes an optional duration as people write it.
+#[expect(clippy::ref_option, reason = "the shape that serde asks for")]
 pub(crate) fn some_span<S: serde::Serializer>(length: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
     match length {
         Some(length) => span(length, to),
@@ -160,6 +161,7 @@ pub(crate) fn some_span<S: serde::Serializer>(length: &Option<Duration>, to: S) 
     }
 }
 
+#[expect(clippy::ref_option, reason = "the shape that serde asks for")]
 fn instant<S: serde::Serializer>(instant: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
     match instant {
         Some(instant) => to.collect_str(instant),

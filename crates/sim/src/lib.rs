@@ -22,6 +22,11 @@
 //! assert_eq!(ota.books(At::from_secs(60)).total.refused, 1);
 //! ```
 
+/// The commands and code of the README are tried with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod at;
 mod books;
 mod call;

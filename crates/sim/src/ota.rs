@@ -4,6 +4,7 @@ mod answer;
 mod auth;
 mod channel;
 mod commit;
+mod desk;
 mod receive;
 mod state;
 
@@ -24,7 +25,8 @@ use state::State;
 /// A simulated OTA.
 ///
 /// It may be shared between threads. Time never goes back in it: an instant before the latest one it was
-/// given counts as that one, so that calls count in the order in which they come.
+/// given counts as that one, so that calls count in the order in which they come. Whoever drives it in
+/// virtual time has to hand it arrivals and ends in the order of their time.
 #[derive(Debug)]
 pub struct Ota {
     state: Mutex<State>,

@@ -54,13 +54,14 @@ impl Server {
     ///
     /// # Errors
     /// If the address cannot be listened on.
+    #[expect(clippy::unused_async, reason = "starting may come to wait, and always needs a runtime")]
     pub async fn start(ota: Arc<Ota>, addr: SocketAddr) -> io::Result<Self> {
         // Bound but never listening: keeps the port ours while an outage refuses connections.
         let holder = socket(addr)?;
         let addr = holder.local_addr()?;
-        let listener = listen(addr)?;
         ota.set_wall(wall_clock());
         let base = ota.now();
+        let listener = ota.listening(base).0.then(|| listen(addr)).transpose()?;
         let desk = Desk { ota, start: Instant::now(), base };
         let server =
             Self { addr, desk: desk.clone(), stop: CancellationToken::new(), tasks: TaskTracker::new() };
@@ -132,13 +133,12 @@ fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 
 /// Accepts connections while the OTA can be reached; while it cannot, there is no listener.
 async fn accept(
-    first: TcpListener,
+    mut listener: Option<TcpListener>,
     addr: SocketAddr,
     desk: &Desk,
     stop: &CancellationToken,
     tasks: &TaskTracker,
 ) {
-    let mut listener = Some(first);
     // Connections of one stretch of being reachable; they end with it.
     let mut stretch = stop.child_token();
     loop {

@@ -183,8 +183,7 @@ fn broken(name: &str, value: &Value) -> Option<&'static str> {
             let code = |text: &str| text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase());
             (value.as_str().is_some_and(code), "must be three capital letters")
         }
-        "inventory" => (upto_999(), "must be a whole number from 0 to 999"),
-        "min_stay" | "max_stay" => (upto_999(), "must be a whole number from 0 to 999"),
+        "inventory" | "min_stay" | "max_stay" => (upto_999(), "must be a whole number from 0 to 999"),
         _ => (value.is_boolean(), "must be true or false"),
     };
     (!fine).then_some(rule)

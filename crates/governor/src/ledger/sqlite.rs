@@ -6,6 +6,7 @@
 //! changes move the marks of the dispatcher within a second.
 
 mod accept;
+mod cell;
 mod change;
 mod claim;
 mod code;
@@ -30,7 +31,7 @@ mod tx;
 mod value;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +84,8 @@ pub struct OpenOptions {
 #[derive(Debug)]
 pub struct SqliteLedger {
     id: String,
+    path: PathBuf,
+    dispatcher: bool,
     marks: Arc<Marks>,
     // Dropped before the writer, so that the writer's connection is the last and tidies up the file.
     dispatch: Reader,
@@ -112,7 +115,19 @@ impl SqliteLedger {
             .map_err(|e| LedgerError::Failed { doing: "start its writer", source: Box::new(e) })?;
         let dispatch = Reader::start(path)?;
         let people = Reader::start(path)?;
-        Ok(Arc::new(Self { id, marks, dispatch, people, writer }))
+        Ok(Arc::new(Self { id, path: path.to_owned(), dispatcher, marks, dispatch, people, writer }))
+    }
+
+    /// Only the holder of the lock may put mutations in flight, or call those in flight lost.
+    fn dispatches(&self) -> Result<(), LedgerError> {
+        if self.dispatcher {
+            return Ok(());
+        }
+        Err(LedgerError::Unusable {
+            ledger: self.path.display().to_string(),
+            rule: "only the dispatcher may send from it, and this process opened it to look".to_owned(),
+            source: None,
+        })
     }
 }
 
@@ -124,12 +139,13 @@ impl Ledger for SqliteLedger {
 
     async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Admission>, LedgerError> {
         // Digests and JSON are made here, so that the writer's thread only writes.
-        let entries = accept::prepare(entries).map_err(|fault| fault.failed("accept mutations"))?;
+        let entries = accept::prepare(entries, &self.id).map_err(|fault| fault.failed("accept mutations"))?;
         let rows = entries.len();
         self.writer.run("accept mutations", rows, move |tx| accept::run(tx, &entries, now)).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed, LedgerError> {
+        self.dispatches()?;
         self.writer.run("claim mutations", claim.picks.len(), move |tx| claim::run(tx, &claim)).await
     }
 
@@ -151,6 +167,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<Vec<Settled>, LedgerError> {
+        self.dispatches()?;
         let rows = settlement.outcomes.len();
         self.writer.run("settle mutations", rows, move |tx| settle::run(tx, &settlement)).await
     }
@@ -230,8 +247,9 @@ impl Ledger for SqliteLedger {
         self.people.run("read earlier calls", move |conn| read::past_calls(conn, since)).await
     }
 
-    async fn recover(&self, now: Timestamp) -> Result<u64, LedgerError> {
-        self.writer.run("recover mutations in flight", 1_000, move |tx| keep::recover(tx, now)).await
+    async fn recover(&self, now: Timestamp, rest: Duration) -> Result<u64, LedgerError> {
+        self.dispatches()?;
+        self.writer.run("recover mutations in flight", 1_000, move |tx| keep::recover(tx, now, rest)).await
     }
 
     async fn prune(&self, before: Timestamp, retention: Duration) -> Result<u64, LedgerError> {

@@ -44,7 +44,9 @@ impl Share {
 
 impl Serialize for Share {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_f64(f64::from(self.0) / 1_000_000.0)
+        let text = format!("{}.{:06}", self.0.div_euclid(1_000_000), self.0.rem_euclid(1_000_000));
+        let number: serde_json::Number = text.parse().map_err(serde::ser::Error::custom)?;
+        number.serialize(to)
     }
 }
 

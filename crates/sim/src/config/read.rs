@@ -32,13 +32,11 @@ pub(crate) struct Table<'a> {
 
 impl<'a> Table<'a> {
     pub(crate) fn open(path: &str, value: &'a Value, faults: &'a Faults) -> Option<Self> {
-        match value.as_object() {
-            Some(map) => Some(Self { path: path.to_owned(), map, asked: BTreeSet::new(), faults }),
-            None => {
-                faults.add(path, "must be a table");
-                None
-            }
+        let map = value.as_object();
+        if map.is_none() {
+            faults.add(path, "must be a table");
         }
+        map.map(|map| Self { path: path.to_owned(), map, asked: BTreeSet::new(), faults })
     }
 
     pub(crate) fn faults(&self) -> &'a Faults {

@@ -27,7 +27,7 @@ pub enum RetryAfter {
     Decimal(Option<Duration>),
     /// An IMF-fixdate one hour ago.
     Past,
-    /// This text, whatever it is: `soon`, `-3`, ``, `9999999999`.
+    /// This text, whatever it is: `soon`, `-3`, nothing, `9999999999`.
     Raw(String),
 }
 
@@ -52,7 +52,7 @@ impl RetryAfter {
 }
 
 #[derive(Serialize)]
-struct Form<'a> {
+struct Said<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     form: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,8 +72,8 @@ impl Serialize for RetryAfter {
             Self::Asctime(wait) => ("asctime", *wait),
             Self::Decimal(wait) => ("decimal", *wait),
             Self::Past => ("past", None),
-            Self::Raw(raw) => return Form { form: None, wait: None, raw: Some(raw) }.serialize(to),
+            Self::Raw(raw) => return Said { form: None, wait: None, raw: Some(raw) }.serialize(to),
         };
-        Form { form: Some(form), wait: wait.map(crate::at::show_span), raw: None }.serialize(to)
+        Said { form: Some(form), wait: wait.map(crate::at::show_span), raw: None }.serialize(to)
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Refusal {
 /// All limits of a channel.
 #[derive(Debug, Default)]
 pub(crate) struct Gates {
-    gates: Vec<Gate>,
+    open: Vec<Gate>,
     closed: Vec<LimitBooks>,
     next_id: u64,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Gates {
 impl Gates {
     /// Brings the limits in line with the configuration: what kept its name and kind keeps its count.
     pub(crate) fn set(&mut self, channel: &Channel, now: At) {
-        let mut old = std::mem::take(&mut self.gates);
+        let mut old = std::mem::take(&mut self.open);
         let of_endpoints = channel.endpoints.iter().flat_map(|(name, endpoint)| {
             endpoint.limits.iter().enumerate().map(move |(at, l)| (Some(name), at, l))
         });
@@ -59,18 +59,17 @@ impl Gates {
             let name = limit.name.clone().unwrap_or_else(place);
             let same =
                 |gate: &Gate| gate.name == name && gate.endpoint.as_ref() == endpoint && gate.takes(limit);
-            let mut gate = match old.iter().position(same) {
-                Some(position) => old.remove(position),
-                None => {
-                    self.next_id += 1;
-                    Gate::new(self.next_id, name, endpoint.cloned(), limit.clone(), now)
-                }
+            let mut gate = if let Some(position) = old.iter().position(same) {
+                old.remove(position)
+            } else {
+                self.next_id += 1;
+                Gate::new(self.next_id, name, endpoint.cloned(), limit.clone(), now)
             };
             if gate.limit != *limit {
                 self.closed.push(gate.books(Some(now)));
                 gate.change(limit.clone(), now);
             }
-            self.gates.push(gate);
+            self.open.push(gate);
         }
         self.closed.extend(old.iter().map(|gate| gate.books(Some(now))));
     }
@@ -78,7 +77,7 @@ impl Gates {
     /// Whether all limits admit one call more; else the one that takes longest to.
     pub(crate) fn check(&mut self, now: At, scope: Scope<'_>, wall: Wall) -> Option<Refusal> {
         let mut refusal: Option<Refusal> = None;
-        for gate in self.gates.iter_mut().filter(|gate| gate.applies(scope)) {
+        for gate in self.open.iter_mut().filter(|gate| gate.applies(scope)) {
             let wait = gate.wait(now, scope, wall);
             if wait.is_zero() {
                 continue;
@@ -93,14 +92,14 @@ impl Gates {
 
     /// Counts a call in every limit that applies.
     pub(crate) fn count(&mut self, now: At, scope: Scope<'_>, wall: Wall, admitted: bool) -> Vec<Hold> {
-        let gates = self.gates.iter_mut().filter(|gate| gate.applies(scope));
+        let gates = self.open.iter_mut().filter(|gate| gate.applies(scope));
         gates.filter_map(|gate| gate.count(now, scope, wall, admitted)).collect()
     }
 
     /// The call has ended.
     pub(crate) fn release(&mut self, holds: &[Hold]) {
         for hold in holds {
-            if let Some(gate) = self.gates.iter_mut().find(|gate| gate.id == hold.gate) {
+            if let Some(gate) = self.open.iter_mut().find(|gate| gate.id == hold.gate) {
                 gate.release(hold);
             }
         }
@@ -108,7 +107,7 @@ impl Gates {
 
     /// What the books say of every limit there was.
     pub(crate) fn books(&self) -> Vec<LimitBooks> {
-        self.closed.iter().cloned().chain(self.gates.iter().map(|gate| gate.books(None))).collect()
+        self.closed.iter().cloned().chain(self.open.iter().map(|gate| gate.books(None))).collect()
     }
 }
 

@@ -11,7 +11,10 @@ use crate::wire::Read;
 /// The answers to successes by endpoint, property and key. Failures are not remembered: a call that
 /// failed is really made again.
 #[derive(Debug, Default)]
-pub(super) struct Known(HashMap<(Box<str>, Box<str>, Box<str>), First>);
+pub(super) struct Known(HashMap<Key, First>);
+
+/// Endpoint, property and idempotency key.
+type Key = (Box<str>, Box<str>, Box<str>);
 
 /// The first success with a key.
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ impl Known {
     }
 }
 
-fn key(endpoint: &str, read: &Read) -> (Box<str>, Box<str>, Box<str>) {
+fn key(endpoint: &str, read: &Read) -> Key {
     let text = |text: Option<&str>| text.unwrap_or_default().into();
     (endpoint.into(), text(read.property.as_deref()), text(read.idempotency_key.as_deref()))
 }

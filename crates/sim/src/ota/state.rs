@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::at::At;
 use crate::books::{Arrival, Books, CellKey, ChannelBooks, InventoryKey, Store, Tally};
 use crate::clock::Wall;
-use crate::config::{Config, ConfigError, Outage, OutageKind, Patch, is_slug, patch_of};
+use crate::config::{Config, ConfigError, Kind, Outage, OutageKind, Patch, is_slug, patch_of};
 use crate::limit::Hold;
 use crate::reaction::Ticket;
 
@@ -232,7 +232,10 @@ impl State {
         let Some(flight) = self.flights.remove(&ticket) else { return };
         if let Some(cell) = &flight.cell {
             lower(&mut self.cells_in_flight, cell);
-            lower(&mut self.rooms_in_flight, &InventoryKey::from(cell.as_ref()));
+            // Restrictions were not counted here.
+            if cell.kind != Kind::Restriction {
+                lower(&mut self.rooms_in_flight, &InventoryKey::from(cell.as_ref()));
+            }
         }
         let Some(channel) = self.channels.get_mut(&flight.channel) else { return };
         channel.gates.release(&flight.holds);

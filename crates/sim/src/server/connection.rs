@@ -79,7 +79,8 @@ async fn converse(stream: &mut TcpStream, buffer: &mut BytesMut, desk: &Desk) ->
         };
         match after {
             After::Keep if request.keep => {}
-            other => return Ok(other),
+            After::Keep | After::Close => return Ok(After::Close),
+            After::Reset => return Ok(After::Reset),
         }
     }
 }

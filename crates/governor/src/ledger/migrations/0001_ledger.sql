@@ -41,11 +41,13 @@ CREATE TABLE mutation (
     fields          TEXT    NOT NULL,          -- the value, as JSON
     revision        INTEGER NOT NULL,
     state           INTEGER NOT NULL,          -- 0 queued, 1 in_flight, 2 deferred, then the final ones
-    gate            INTEGER NOT NULL,          -- 0 none, 1 ready, 2 waits for due_us, 3 waits for another
-    due_us          INTEGER,
+    gate            INTEGER NOT NULL,          -- 0 none, 1 ready, 2 waits for at_us, 3 waits for another
+    due_us          INTEGER,                   -- as it was deferred
+    at_us           INTEGER,                   -- that, or until when its cell rests
     priority        INTEGER NOT NULL,
     place           INTEGER NOT NULL,          -- its place in the queue, inherited from what it replaced
     keyed           INTEGER NOT NULL,          -- the lane's flag, so that an index can be partial on it
+    recipe          INTEGER NOT NULL,          -- of its key: 0 revision, 1 content
     idempotency_key TEXT    NOT NULL,
     content_hash    BLOB    NOT NULL,
     sequence        INTEGER,
@@ -69,7 +71,7 @@ CREATE TABLE mutation (
 );
 CREATE INDEX mutation_ready    ON mutation (lane_id, priority, place) WHERE gate = 1;
 CREATE INDEX mutation_keyed    ON mutation (lane_id, property_id, priority, place) WHERE gate = 1 AND keyed = 1;
-CREATE INDEX mutation_parked   ON mutation (lane_id, due_us) WHERE gate = 2;
+CREATE INDEX mutation_parked   ON mutation (lane_id, at_us) WHERE gate = 2;
 CREATE INDEX mutation_stock    ON mutation (stock, kind, plan) WHERE state < 3;
 CREATE INDEX mutation_sent     ON mutation (lane_id) WHERE state = 1;
 CREATE INDEX mutation_batch    ON mutation (batch) WHERE batch IS NOT NULL;
@@ -118,6 +120,8 @@ CREATE TABLE cell (
     revision    INTEGER NOT NULL,
     sequence    INTEGER,
     latest      INTEGER NOT NULL,              -- the newest mutation accepted
+    inventory   INTEGER,                       -- of the newest, for an availability
     rest_us     INTEGER,                       -- no value goes before this
+    rest_of     INTEGER,                       -- but this one's, which may still arrive
     PRIMARY KEY (stock, kind, plan)
 ) WITHOUT ROWID;

@@ -1,7 +1,10 @@
 //! Accepting: checked mutations become rows.
 
-use ota_governor_core::mutation::Kind;
-use ota_governor_core::name::{BatchName, CorrelationId};
+use std::borrow::Cow;
+
+use ota_governor_core::idempotency;
+use ota_governor_core::mutation::{Kind, Value};
+use ota_governor_core::name::{BatchName, CorrelationId, RatePlanCode};
 
 use ota_governor_core::time::Timestamp;
 use rusqlite::{OptionalExtension, named_params};
@@ -15,24 +18,30 @@ use super::tx::{Lane, Tx};
 use super::value;
 use crate::ledger::{Admission, Entry, MutationId};
 
+/// The revision of a cell's first mutation.
+const FIRST: u64 = 1;
+
 /// An entry with what can be made of it without the ledger.
 pub(super) struct Prepared {
     entry: Entry,
     stock: [u8; 16],
-    content: [u8; 16],
+    content: [u8; 32],
     fields: String,
+    /// Its idempotency key if it is the first of its cell.
+    first_key: String,
     stay_date: String,
 }
 
 /// Makes digests and JSON outside the writer's thread.
-pub(super) fn prepare(entries: Vec<Entry>) -> Outcome<Vec<Prepared>> {
+pub(super) fn prepare(entries: Vec<Entry>, ledger_id: &str) -> Outcome<Vec<Prepared>> {
     entries
         .into_iter()
         .map(|entry| {
             Ok(Prepared {
                 stock: digest::stock(&entry.mutation),
-                content: digest::content(&entry.mutation),
+                content: idempotency::content_hash(&entry.mutation),
                 fields: value::write(&entry.mutation.value)?,
+                first_key: idempotency::key(entry.recipe, ledger_id, &entry.mutation, FIRST),
                 stay_date: entry.mutation.stay_date.to_string(),
                 entry,
             })
@@ -78,25 +87,31 @@ fn one(tx: &mut Tx<'_>, lane: &Lane, prepared: &Prepared, now: Timestamp) -> Out
         }
     }
     let id = tx.count_accepted(lane.id, mutation.priority.get())?;
-    let (revision, rest): (i64, Option<i64>) = tx
+    let inventory = match &mutation.value {
+        Value::Availability { inventory } => Some(inventory.get()),
+        Value::Rate { .. } | Value::Restriction(_) => None,
+    };
+    let revision: i64 = tx
         .sql(
-            "INSERT INTO cell (stock, kind, plan, revision, sequence, latest) VALUES (?1, ?2, ?3, 1, ?4, ?5)
+            "INSERT INTO cell (stock, kind, plan, revision, sequence, latest, inventory)
+             VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6)
              ON CONFLICT DO UPDATE SET revision = revision + 1, sequence = ifnull(excluded.sequence, sequence),
-             latest = excluded.latest RETURNING revision, rest_us",
+             latest = excluded.latest, inventory = excluded.inventory RETURNING revision",
         )?
-        .query_row((cell.0, cell.1, cell.2, mutation.sequence.map(u64::cast_signed), id.0), |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
-    let rest = rest.map(Timestamp::from_micros).filter(|rest| *rest > now);
-    let crowded = crowded(tx, prepared)?;
-    insert(tx, lane, prepared, &Place { id, revision, rest, crowded }, now)?;
+        .query_row(
+            (cell.0, cell.1, cell.2, mutation.sequence.map(u64::cast_signed), id.0, inventory),
+            |row| row.get(0),
+        )?;
+    let revision = revision.cast_unsigned();
+    let crowded = revision != FIRST || crowded(tx, prepared)?;
+    insert(tx, lane, prepared, &Place { id, revision, crowded }, now)?;
     let superseded = if crowded { join(tx, prepared, id, now)? } else { Vec::new() };
     tx.touch(lane);
-    Ok(Admission::Accepted { id, revision: revision.cast_unsigned(), superseded })
+    Ok(Admission::Accepted { id, revision, superseded })
 }
 
-fn known(tx: &Tx<'_>, id: &CorrelationId, content: [u8; 16]) -> Outcome<Option<Admission>> {
-    let found: Option<(i64, i64, [u8; 16])> = tx
+fn known(tx: &Tx<'_>, id: &CorrelationId, content: [u8; 32]) -> Outcome<Option<Admission>> {
+    let found: Option<(i64, i64, [u8; 32])> = tx
         .sql("SELECT id, state, content_hash FROM mutation WHERE correlation_id = ?1")?
         .query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
@@ -107,51 +122,42 @@ fn known(tx: &Tx<'_>, id: &CorrelationId, content: [u8; 16]) -> Outcome<Option<A
     Ok(Some(Admission::Known { id: MutationId(id), state: code::read_state(state)? }))
 }
 
-/// Whether anything open may have a say: of the same cell, or of the same inventory. Rates of other
-/// plans have none, and a room with many plans is the common case.
+/// Whether anything may have a say about one whose cell is new: an open one or a rest of the same
+/// inventory. Rates of other plans have none, and a room with many plans is the common case.
 fn crowded(tx: &Tx<'_>, prepared: &Prepared) -> Outcome<bool> {
-    let mutation = &prepared.entry.mutation;
-    let sql = match mutation.kind() {
-        Kind::Rate => {
-            "SELECT 1 FROM mutation INDEXED BY mutation_stock
-             WHERE stock = ?1 AND state < 3 AND (kind = 1 OR (kind = 0 AND plan = ?2)) LIMIT 1"
-        }
-        Kind::Availability => {
-            "SELECT 1 FROM mutation INDEXED BY mutation_stock
-             WHERE stock = ?1 AND state < 3 AND kind < 2 AND ?2 = ?2 LIMIT 1"
-        }
-        Kind::Restriction => {
-            "SELECT 1 FROM mutation INDEXED BY mutation_stock
-             WHERE stock = ?1 AND state < 3 AND kind = 2 AND plan = ?2 LIMIT 1"
-        }
+    let others = match prepared.entry.mutation.kind() {
+        Kind::Restriction => return Ok(false),
+        Kind::Rate => "kind = 1",
+        Kind::Availability => "kind < 2",
     };
-    let found: Option<i64> =
-        tx.sql(sql)?.query_row((&prepared.stock, group::plan(mutation)), |row| row.get(0)).optional()?;
-    Ok(found.is_some())
+    let mut statement = tx.sql(&format!(
+        "SELECT EXISTS (SELECT 1 FROM mutation INDEXED BY mutation_stock
+                        WHERE stock = ?1 AND state < 3 AND {others})
+             OR EXISTS (SELECT 1 FROM cell WHERE stock = ?1 AND {others} AND rest_us IS NOT NULL)"
+    ))?;
+    Ok(statement.query_row([&prepared.stock], |row| row.get(0))?)
 }
 
 struct Place {
     id: MutationId,
-    revision: i64,
-    rest: Option<Timestamp>,
+    revision: u64,
+    /// Whether its standing is decided with the others in a moment.
     crowded: bool,
 }
 
 fn insert(tx: &Tx<'_>, lane: &Lane, prepared: &Prepared, place: &Place, now: Timestamp) -> Outcome<()> {
     let Entry { mutation, recipe, expires } = &prepared.entry;
-    let key = group::key(*recipe, tx.ledger_id(), mutation, place.revision.cast_unsigned());
-    let gate = match (place.crowded, place.rest) {
-        // Decided with the others in a moment.
-        (true, _) => gate::BEHIND,
-        (false, Some(_)) => gate::TIME,
-        (false, None) => gate::READY,
+    let key = if place.revision == FIRST {
+        Cow::Borrowed(&prepared.first_key)
+    } else {
+        Cow::Owned(idempotency::key(*recipe, tx.ledger_id(), mutation, place.revision))
     };
     tx.sql(
         "INSERT INTO mutation (id, correlation_id, lane_id, kind, stock, property_id, room, plan, stay_date, fields,
-         revision, state, gate, due_us, priority, place, keyed, idempotency_key, content_hash, sequence, batch,
+         revision, state, gate, priority, place, keyed, recipe, idempotency_key, content_hash, sequence, batch,
          time_zone, expires_at_us, expires_us, accepted_us, changed_us)
          VALUES (:id, :correlation, :lane, :kind, :stock, :property, :room, :plan, :date, :fields, :revision, 0, :gate,
-         :due, :priority, :id, :keyed, :key, :content, :sequence, :batch, :zone, :expires_at, :expires, :now, :now)",
+         :priority, :id, :keyed, :recipe, :key, :content, :sequence, :batch, :zone, :expires_at, :expires, :now, :now)",
     )?
     .execute(named_params! {
         ":id": place.id.0,
@@ -161,15 +167,15 @@ fn insert(tx: &Tx<'_>, lane: &Lane, prepared: &Prepared, place: &Place, now: Tim
         ":stock": prepared.stock,
         ":property": mutation.property_id.as_str(),
         ":room": mutation.room_type_code.as_str(),
-        ":plan": mutation.rate_plan_code.as_ref().map(|plan| plan.as_str()),
+        ":plan": mutation.rate_plan_code.as_ref().map(RatePlanCode::as_str),
         ":date": prepared.stay_date,
         ":fields": prepared.fields,
-        ":revision": place.revision,
-        ":gate": gate,
-        ":due": place.rest.map(Timestamp::as_micros),
+        ":revision": place.revision.cast_signed(),
+        ":gate": if place.crowded { gate::BEHIND } else { gate::READY },
         ":priority": mutation.priority.get(),
         ":keyed": lane.keyed,
-        ":key": key,
+        ":recipe": code::recipe(*recipe),
+        ":key": *key,
         ":content": prepared.content,
         ":sequence": mutation.sequence.map(u64::cast_signed),
         ":batch": mutation.batch.as_ref().map(BatchName::as_str),
@@ -184,7 +190,7 @@ fn insert(tx: &Tx<'_>, lane: &Lane, prepared: &Prepared, place: &Place, now: Tim
 /// Lets a new mutation take the place of those it supersedes, and decides who waits for whom.
 fn join(tx: &mut Tx<'_>, prepared: &Prepared, id: MutationId, now: Timestamp) -> Outcome<Vec<CorrelationId>> {
     let mut group = Group::load(tx, &prepared.stock)?;
-    let superseded = group.admit(id, now)?;
+    let superseded = group.admit(tx, id, now)?;
     group.save(tx, now)?;
     Ok(superseded)
 }

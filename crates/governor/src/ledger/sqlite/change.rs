@@ -2,18 +2,24 @@
 
 use std::collections::BTreeSet;
 
+use ota_governor_core::mutation::Kind;
 use ota_governor_core::name::CorrelationId;
+use ota_governor_core::order;
 use ota_governor_core::state::State;
 use ota_governor_core::time::Timestamp;
 
-use super::code;
+use super::cell;
+use super::code::gate;
 use super::fault::Outcome;
 use super::filter;
 use super::group::{self, Group};
 use super::keep;
-use super::row::{self, Row};
+use super::row::{self, Row, SELECT};
 use super::tx::Tx;
 use crate::ledger::{Filter, MutationId, Replay};
+
+/// Rows held in memory while a filter's mutations are taken back.
+const PAGE: usize = 1_000;
 
 /// Puts dead letters back in the queue, unless their cell has a newer value.
 pub(super) fn replay(tx: &mut Tx<'_>, ids: &[MutationId], now: Timestamp) -> Outcome<Vec<Replay>> {
@@ -25,17 +31,10 @@ fn replay_one(tx: &mut Tx<'_>, id: MutationId, now: Timestamp) -> Outcome<Replay
     if row.is_open() {
         return Ok(Replay::Queued);
     }
-    let mutation = &row.record.mutation;
-    let latest: Option<i64> = {
-        let mut statement = tx.sql("SELECT latest FROM cell WHERE stock = ?1 AND kind = ?2 AND plan = ?3")?;
-        let mut rows = statement.query((&row.stock, code::kind(mutation.kind()), group::plan(mutation)))?;
-        rows.next()?.map(|row| row.get(0)).transpose()?
-    };
-    if row.record.state != State::DeadLettered || latest != Some(id.0) {
-        let by = match latest.filter(|latest| *latest != id.0) {
-            Some(latest) => row::by_id(tx, MutationId(latest))?.map(|row| row.record.mutation.correlation_id),
-            None => None,
-        };
+    if row.record.state != State::DeadLettered {
+        return Ok(Replay::Newer { by: row.record.superseded_by });
+    }
+    if let Some(by) = newer(tx, &row)? {
         return Ok(Replay::Newer { by });
     }
     let mut queued = row.clone();
@@ -43,10 +42,48 @@ fn replay_one(tx: &mut Tx<'_>, id: MutationId, now: Timestamp) -> Outcome<Replay
     queued.record.changed_at = now;
     queued.record.attempts = 0;
     queued.record.reason = None;
-    queued.record.due = None;
+    queued.gate = gate::BEHIND;
     row::save(tx, &row, &queued)?;
-    Group::load(tx, &row.stock)?.save(tx, now)?;
+    let mut group = Group::load(tx, &row.stock)?;
+    group.rejoin(tx, id)?;
+    group.save(tx, now)?;
     Ok(Replay::Queued)
+}
+
+/// What a replay of this dead letter would overwrite; its id, if it is still on record.
+fn newer(tx: &Tx<'_>, dead: &Row) -> Outcome<Option<Option<CorrelationId>>> {
+    let id = dead.record.id;
+    let dead_member = group::member(dead);
+    let mut look_further = false;
+    let mut found: Option<Row> = None;
+    for cell in cell::of_stock(tx, &dead.stock)?.into_iter().filter(|cell| cell.latest > id.0) {
+        match row::by_id(tx, MutationId(cell.latest))? {
+            Some(latest) if latest.record.state == State::Cancelled => look_further = true,
+            Some(latest) if order::newer_than(&dead_member, &[group::member(&latest)]).is_some() => {
+                if found.as_ref().is_none_or(|row| row.record.id < latest.record.id) {
+                    found = Some(latest);
+                }
+            }
+            // A restriction of other fields may hide one of the same fields.
+            Some(latest) => look_further |= latest.record.mutation.kind() == Kind::Restriction,
+            // It finished, and has been pruned since.
+            None if cell.is_of(&dead.record.mutation) => return Ok(Some(None)),
+            None => {}
+        }
+    }
+    if found.is_none() && look_further {
+        found = scan(tx, dead)?;
+    }
+    Ok(found.map(|row| Some(row.record.mutation.correlation_id)))
+}
+
+/// The same by all rows accepted since: the rare case, and no index is kept for it.
+fn scan(tx: &Tx<'_>, dead: &Row) -> Outcome<Option<Row>> {
+    let sql = format!("{SELECT} WHERE m.id > ?1 AND +m.stock = ?2 AND +m.state <> 6");
+    let rows = row::find_all(tx, &sql, (dead.record.id.0, &dead.stock))?;
+    let members: Vec<_> = rows.iter().map(group::member).collect();
+    let by = order::newer_than(&group::member(dead), &members);
+    Ok(rows.into_iter().find(|row| Some(row.record.id.0) == by))
 }
 
 /// Removes dead letters for good.
@@ -65,20 +102,23 @@ pub(super) fn discard(tx: &mut Tx<'_>, ids: &[MutationId]) -> Outcome<u64> {
 
 /// Takes back what is not in flight and not final.
 pub(super) fn cancel(tx: &mut Tx<'_>, filter: &Filter, now: Timestamp) -> Outcome<Vec<CorrelationId>> {
-    let query = filter::query(filter, None, usize::MAX);
-    let rows = row::find_all(tx, &query.sql, rusqlite::params_from_iter(&query.params))?;
-    let waiting = |row: &&Row| matches!(row.record.state, State::Queued | State::Deferred);
-    let mut stocks = BTreeSet::new();
     let mut taken = Vec::new();
-    for row in rows.iter().filter(waiting) {
-        let mut cancelled = row.clone();
-        cancelled.finish(State::Cancelled, now);
-        row::save(tx, row, &cancelled)?;
-        stocks.insert(row.stock.clone());
-        taken.push(row.record.mutation.correlation_id.clone());
+    let mut after = None;
+    loop {
+        let query = filter::waiting(filter, after, PAGE);
+        let rows = row::find_all(tx, &query.sql, rusqlite::params_from_iter(&query.params))?;
+        let mut stocks = BTreeSet::new();
+        for row in &rows {
+            let mut cancelled = row.clone();
+            cancelled.finish(State::Cancelled, now);
+            row::save(tx, row, &cancelled)?;
+            stocks.insert(row.stock.clone());
+            taken.push(row.record.mutation.correlation_id.clone());
+        }
+        for stock in stocks {
+            Group::load(tx, &stock)?.save(tx, now)?;
+        }
+        let Some(last) = rows.last() else { return Ok(taken) };
+        after = Some(last.record.id);
     }
-    for stock in stocks {
-        Group::load(tx, &stock)?.save(tx, now)?;
-    }
-    Ok(taken)
 }

@@ -10,7 +10,7 @@ use super::group::Group;
 use super::head;
 use super::row::{self, Row, SELECT};
 use super::tx::{Lane, Tx};
-use crate::ledger::{Claim, Claimed, Expired, Job};
+use crate::ledger::{Claim, Claimed, Expired, Job, Record};
 
 /// Most expired ones that one claim clears away; the next goes on.
 const EXPIRED: usize = 1_000;
@@ -29,8 +29,8 @@ pub(super) fn run(tx: &mut Tx<'_>, claim: &Claim) -> Outcome<Claimed> {
             take(tx, &row, expired, claim.now)?;
             let record = row.record;
             if expired {
-                let Some(replaced) = Some(record.replaced) else { continue };
-                claimed.expired.push(Expired { id: record.id, mutation: record.mutation, replaced });
+                let Record { id, mutation, replaced, .. } = record;
+                claimed.expired.push(Expired { id, mutation, replaced });
                 continue;
             }
             claimed.jobs.push(Job {
@@ -66,7 +66,7 @@ fn most_urgent(tx: &Tx<'_>, lane: &Lane, property: Option<&PropertyId>) -> Outco
 /// Puts it in flight, or lays it down if its time has passed.
 fn take(tx: &mut Tx<'_>, row: &Row, expired: bool, now: Timestamp) -> Outcome<()> {
     let mut group = Group::load(tx, &row.stock)?;
-    let taken = group.find(row.record.id)?;
+    let taken = group.row(row.record.id)?;
     if expired {
         taken.finish(State::DeadLettered, now);
         taken.record.reason = Some(DeadReason::Expired.as_str().to_owned());
@@ -74,6 +74,7 @@ fn take(tx: &mut Tx<'_>, row: &Row, expired: bool, now: Timestamp) -> Outcome<()
         taken.record.state = State::InFlight;
         taken.record.changed_at = now;
         taken.gate = gate::NONE;
+        taken.at = None;
         taken.sent = Some(now);
     }
     group.save(tx, now)

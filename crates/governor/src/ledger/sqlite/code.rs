@@ -1,5 +1,6 @@
 //! The numbers that stand for words in the file; never renumbered.
 
+use ota_governor_core::idempotency::Recipe;
 use ota_governor_core::mutation::Kind;
 use ota_governor_core::state::State;
 
@@ -54,13 +55,30 @@ pub(super) const fn read_kind(number: i64) -> Outcome<Kind> {
     })
 }
 
+/// The number of a recipe.
+pub(super) const fn recipe(recipe: Recipe) -> i64 {
+    match recipe {
+        Recipe::Revision => 0,
+        Recipe::Content => 1,
+    }
+}
+
+/// The recipe of a number.
+pub(super) const fn read_recipe(number: i64) -> Outcome<Recipe> {
+    Ok(match number {
+        0 => Recipe::Revision,
+        1 => Recipe::Content,
+        _ => return Err(damaged("recipe")),
+    })
+}
+
 /// What keeps an open mutation from going.
 pub(super) mod gate {
     /// Final or in flight: nothing to keep.
     pub(in super::super) const NONE: i64 = 0;
     /// Nothing: it may go.
     pub(in super::super) const READY: i64 = 1;
-    /// The time in `due_us`.
+    /// The time in `at_us`.
     pub(in super::super) const TIME: i64 = 2;
     /// Another mutation of its stock.
     pub(in super::super) const BEHIND: i64 = 3;

@@ -1,7 +1,7 @@
-//! Short digests that stand for what is compared but never read.
+//! The short digest that stands for a stock group.
 
 use jiff::civil::Date;
-use ota_governor_core::mutation::{Mutation, Value};
+use ota_governor_core::mutation::Mutation;
 use sha2::{Digest, Sha256};
 
 /// How many bytes of SHA-256 are kept where they must not collide by chance.
@@ -37,79 +37,10 @@ pub(super) fn date(date: Date) -> [u8; 4] {
     (years * 512 + days).to_be_bytes()
 }
 
-/// Everything a producer may send: equal for amounts of one value (`100` and `100.00`).
-pub(super) fn content(mutation: &Mutation) -> [u8; 16] {
-    let mut digest = Sha256::new();
-    let Mutation {
-        correlation_id: _,
-        ota,
-        account,
-        property_id,
-        room_type_code,
-        rate_plan_code,
-        stay_date,
-        value,
-        priority,
-        time_zone,
-        expires_at,
-        sequence,
-        batch,
-    } = mutation;
-    for part in [ota.as_str(), account.as_str(), property_id.as_str(), room_type_code.as_str()] {
-        part_of(&mut digest, part);
-    }
-    maybe(&mut digest, rate_plan_code.as_ref().map(|plan| plan.as_str()));
-    digest.update(date(*stay_date));
-    digest.update(priority.get().to_be_bytes());
-    maybe(&mut digest, time_zone.as_deref());
-    number(&mut digest, expires_at.map(|at| at.as_micros().cast_unsigned()));
-    number(&mut digest, *sequence);
-    maybe(&mut digest, batch.as_ref().map(|batch| batch.as_str()));
-    value_of(&mut digest, value);
-    let mut content = [0; 16];
-    for (place, byte) in content.iter_mut().zip(digest.finalize()) {
-        *place = byte;
-    }
-    content
-}
-
-fn value_of(digest: &mut Sha256, value: &Value) {
-    match value {
-        Value::Rate { amount, currency, inventory } => {
-            digest.update([0]);
-            part_of(digest, &amount.decimal().normalize().to_string());
-            part_of(digest, currency.as_str());
-            digest.update(inventory.get().to_be_bytes());
-        }
-        Value::Availability { inventory } => {
-            digest.update([1]);
-            digest.update(inventory.get().to_be_bytes());
-        }
-        Value::Restriction(rules) => {
-            digest.update([2]);
-            number(digest, rules.min_stay.map(u64::from));
-            number(digest, rules.max_stay.map(u64::from));
-            number(digest, rules.closed_to_arrival.map(u64::from));
-            number(digest, rules.closed_to_departure.map(u64::from));
-            number(digest, rules.stop_sell.map(u64::from));
-        }
-    }
-}
-
 /// A text with its length before it, so that no two lists of texts read alike.
 fn part_of(digest: &mut Sha256, part: &str) {
     digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
     digest.update(part.as_bytes());
-}
-
-fn maybe(digest: &mut Sha256, part: Option<&str>) {
-    digest.update([u8::from(part.is_some())]);
-    part_of(digest, part.unwrap_or_default());
-}
-
-fn number(digest: &mut Sha256, number: Option<u64>) {
-    digest.update([u8::from(number.is_some())]);
-    digest.update(number.unwrap_or(0).to_be_bytes());
 }
 
 #[cfg(test)]

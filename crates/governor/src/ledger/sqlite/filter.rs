@@ -16,7 +16,16 @@ pub(super) struct Query {
 
 /// The query of a page of mutations, in order of acceptance.
 pub(super) fn query(filter: &Filter, after: Option<MutationId>, limit: usize) -> Query {
-    let mut terms = vec!["m.id > ?1".to_owned()];
+    build(filter, "m.id > ?1", after, limit)
+}
+
+/// The same of those that wait: neither in flight nor final.
+pub(super) fn waiting(filter: &Filter, after: Option<MutationId>, limit: usize) -> Query {
+    build(filter, "m.id > ?1 AND m.state IN (0, 2)", after, limit)
+}
+
+fn build(filter: &Filter, first: &str, after: Option<MutationId>, limit: usize) -> Query {
+    let mut terms = vec![first.to_owned()];
     let mut params = vec![Value::Integer(after.map_or(i64::MIN, |id| id.0))];
     let mut term = |column: &str, value: Value| {
         params.push(value);
@@ -65,8 +74,11 @@ const FINISHED: &str = "INDEXED BY mutation_finished";
 /// Few are dead, taken back, or changed of late, in a ledger of millions: those are found by state.
 /// The rest is read in order of acceptance, which needs no sorting.
 const fn index(filter: &Filter) -> &'static str {
-    if filter.correlation_id.is_some() || filter.batch.is_some() {
+    if filter.correlation_id.is_some() {
         return "";
+    }
+    if filter.batch.is_some() {
+        return "INDEXED BY mutation_batch";
     }
     match filter.state {
         Some(State::DeadLettered | State::Cancelled) => FINISHED,

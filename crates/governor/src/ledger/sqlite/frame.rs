@@ -44,7 +44,11 @@ impl Frame {
             let step = self.offset.saturating_sub(offset);
             if boot_id == self.boot_id && step.unsigned_abs() > micros(DRIFT).unsigned_abs() {
                 let past = (now - PAST_CALLS).as_micros().saturating_sub(step);
-                tx.execute("UPDATE mutation SET due_us = due_us + ?1 WHERE gate = 2", [step])?;
+                tx.execute(
+                    "UPDATE mutation SET due_us = due_us + ?1, at_us = at_us + ?1
+                     WHERE state < 3 AND due_us IS NOT NULL OR gate = 2",
+                    [step],
+                )?;
                 tx.execute("UPDATE mutation SET sent_us = sent_us + ?1 WHERE state = 1", [step])?;
                 tx.execute("UPDATE cell SET rest_us = rest_us + ?1 WHERE rest_us IS NOT NULL", [step])?;
                 tx.execute("UPDATE hold SET since_us = since_us + ?1, until_us = until_us + ?1", [step])?;

@@ -1,11 +1,16 @@
-//! A stock group: the open mutations of one channel, account, property, room and date.
+//! A stock group: the rows of the open mutations of one channel, account, property, room and date.
+//!
+//! The rules of order are asked here and nowhere else: every change to a group loads it, changes it,
+//! and saves what has become of it in the same transaction.
 
-use ota_governor_core::mutation::{Kind, Mutation, Value};
+use ota_governor_core::idempotency;
+use ota_governor_core::mutation::{Inventory, Mutation, Priority, Value};
 use ota_governor_core::name::{CorrelationId, RatePlanCode};
+use ota_governor_core::order::{self, Member, Rest, Standing, Stock};
 use ota_governor_core::state::State;
 use ota_governor_core::time::Timestamp;
 
-use super::code;
+use super::cell::{self, Cell};
 use super::code::gate;
 use super::fault::{Outcome, damaged};
 use super::row::{self, Row};
@@ -14,39 +19,141 @@ use crate::ledger::MutationId;
 
 /// The open mutations of a stock as they were and as they are to be.
 pub(super) struct Group {
+    stock: Vec<u8>,
     before: Vec<Row>,
-    pub(super) rows: Vec<Row>,
+    rows: Vec<Row>,
+    cells: Vec<Cell>,
 }
 
 impl Group {
+    /// Loads the open mutations of a stock and its cells.
     pub(super) fn load(tx: &Tx<'_>, stock: &[u8]) -> Outcome<Self> {
         let before = row::open_of(tx, stock)?;
-        Ok(Self { rows: before.clone(), before })
+        let cells = cell::of_stock(tx, stock)?;
+        Ok(Self { stock: stock.to_vec(), rows: before.clone(), before, cells })
+    }
+
+    /// One of its mutations, to be changed.
+    pub(super) fn row(&mut self, id: MutationId) -> Outcome<&mut Row> {
+        self.rows.iter_mut().find(|row| row.record.id == id).ok_or(damaged("state"))
+    }
+
+    /// Lets the newest, which is among the rows already, take the place of those it supersedes.
+    pub(super) fn admit(
+        &mut self,
+        tx: &Tx<'_>,
+        id: MutationId,
+        now: Timestamp,
+    ) -> Outcome<Vec<CorrelationId>> {
+        let newest = self.row(id)?.clone();
+        let others = self.members(|row| row.record.id != id);
+        let admitted = order::admit(&member(&newest), &others);
+        let mut superseded = Vec::new();
+        for old in &admitted.superseded {
+            let row = self.row(MutationId(*old))?;
+            superseded.push(row.record.mutation.correlation_id.clone());
+            row.supersede(&newest.record.mutation.correlation_id, now);
+        }
+        if let Some(inventory) = newest.record.mutation.value.inventory() {
+            for rate in &admitted.rewritten {
+                self.rewrite(tx, MutationId(*rate), inventory)?;
+            }
+        }
+        let row = self.row(id)?;
+        row.place = admitted.place;
+        row.record.mutation.priority = admitted.priority;
+        row.record.replaced = superseded.last().cloned();
+        self.promote(&admitted.promoted)?;
+        Ok(superseded)
+    }
+
+    /// Whether a newer one takes the place of this one, whose request was no success; then it does.
+    pub(super) fn succeed(&mut self, id: MutationId, now: Timestamp) -> Outcome<bool> {
+        let settled = member(self.row(id)?);
+        let Some(succession) = order::superseded_at_settle(&settled, &self.members(|_| true)) else {
+            return Ok(false);
+        };
+        let older = self.row(id)?.record.mutation.correlation_id.clone();
+        let heir = self.row(MutationId(succession.by))?;
+        heir.place = succession.place;
+        heir.record.mutation.priority = succession.priority;
+        heir.record.replaced = Some(older);
+        let by = heir.record.mutation.correlation_id.clone();
+        self.row(id)?.supersede(&by, now);
+        self.promote(&succession.promoted)?;
+        Ok(true)
+    }
+
+    /// Gives one that waits again what was accepted while it could not be rewritten: the newest
+    /// inventory, and the urgency of those behind it.
+    pub(super) fn rejoin(&mut self, tx: &Tx<'_>, id: MutationId) -> Outcome<()> {
+        let stocks: Vec<Stock> = self.cells.iter().filter_map(Cell::stock).collect();
+        if let Some(inventory) = order::inventory_for(&member(self.row(id)?), &stocks) {
+            self.rewrite(tx, id, inventory)?;
+        }
+        let promoted = order::promotions(&self.members(|_| true));
+        self.promote(&promoted)
+    }
+
+    /// Lets the cell of this one rest: only itself may go before then.
+    pub(super) fn rest(&mut self, tx: &Tx<'_>, id: MutationId, until: Timestamp) -> Outcome<()> {
+        let mutation = self.row(id)?.record.mutation.clone();
+        for cell in self.cells.iter_mut().filter(|cell| cell.is_of(&mutation)) {
+            cell.rest = Some((until, Some(id.0)));
+            cell.save_rest(tx, &self.stock)?;
+        }
+        Ok(())
+    }
+
+    fn rewrite(&mut self, tx: &Tx<'_>, id: MutationId, new: Inventory) -> Outcome<()> {
+        let row = self.row(id)?;
+        let Value::Rate { inventory, .. } = &mut row.record.mutation.value else { return Ok(()) };
+        if *inventory == new {
+            return Ok(());
+        }
+        *inventory = new;
+        let record = &mut row.record;
+        record.idempotency_key =
+            idempotency::key(row.recipe, tx.ledger_id(), &record.mutation, record.revision);
+        // What may still arrive is no longer what would be sent.
+        for cell in &mut self.cells {
+            if let Some((until, Some(of))) = cell.rest
+                && of == id.0
+            {
+                cell.rest = Some((until, None));
+                cell.save_rest(tx, &self.stock)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn promote(&mut self, promoted: &[(i64, Priority)]) -> Outcome<()> {
+        for (id, priority) in promoted {
+            self.row(MutationId(*id))?.record.mutation.priority = *priority;
+        }
+        Ok(())
+    }
+
+    fn members(&self, keep: impl Fn(&Row) -> bool) -> Vec<Member> {
+        self.rows.iter().filter(|row| row.is_open() && keep(row)).map(member).collect()
     }
 
     /// Decides anew what each of them waits for, and writes what has changed.
     pub(super) fn save(mut self, tx: &mut Tx<'_>, now: Timestamp) -> Outcome<()> {
-        for at in 0..self.rows.len() {
-            let Some(row) = self.rows.get(at) else { continue };
-            if !matches!(row.record.state, State::Queued | State::Deferred) {
-                continue;
-            }
-            let blocker = self
-                .rows
-                .iter()
-                .find(|other| other.record.id != row.record.id && blocks(other, row))
-                .map(|other| other.record.mutation.correlation_id.clone());
-            let free = rest(tx, &row.stock, &row.record.mutation)?.max(row.record.due);
-            let Some(row) = self.rows.get_mut(at) else { continue };
-            row.gate = match (&blocker, free) {
-                (Some(_), _) => gate::BEHIND,
-                (None, Some(free)) if free > now => {
-                    row.record.due = Some(free);
-                    gate::TIME
+        let rests: Vec<Rest> = self.cells.iter().filter_map(Cell::rest).collect();
+        for (id, standing) in order::arrange(&self.members(|_| true), &rests, now) {
+            let (gate, at, behind) = match standing {
+                Standing::Ready => (gate::READY, None, None),
+                Standing::At(time) => (gate::TIME, Some(time), None),
+                Standing::Behind(other) => {
+                    let other = self.row(MutationId(other))?;
+                    (gate::BEHIND, None, Some(other.record.mutation.correlation_id.clone()))
                 }
-                (None, _) => gate::READY,
             };
-            row.record.behind = blocker;
+            let row = self.row(MutationId(id))?;
+            row.gate = gate;
+            row.at = at;
+            row.record.behind = behind;
         }
         for (before, after) in self.before.iter().zip(&self.rows) {
             if before != after {
@@ -55,95 +162,21 @@ impl Group {
         }
         Ok(())
     }
+}
 
-    /// Lets the newest take the place of those it supersedes; rewrites stock that it makes old.
-    pub(super) fn admit(&mut self, id: MutationId, now: Timestamp) -> Outcome<Vec<CorrelationId>> {
-        let newest = self.find(id)?.clone();
-        let value = &newest.record.mutation;
-        let mut heir = newest.clone();
-        let mut superseded = Vec::new();
-        for row in self.rows.iter_mut().filter(|row| row.record.id != id) {
-            if !matches!(row.record.state, State::Queued | State::Deferred) {
-                continue;
-            }
-            if supersedes(value, &row.record.mutation) {
-                superseded.push(row.record.mutation.correlation_id.clone());
-                bequeath(row, &mut heir);
-                row.record.superseded_by = Some(value.correlation_id.clone());
-                row.finish(State::Superseded, now);
-            } else if let (Value::Availability { inventory: new }, Value::Rate { inventory, .. }) =
-                (&value.value, &mut row.record.mutation.value)
-                && value
-                    .rate_plan_code
-                    .as_ref()
-                    .is_none_or(|plan| row.record.mutation.rate_plan_code.as_ref() == Some(plan))
-            {
-                *inventory = *new;
-            }
-        }
-        *self.find(id)? = heir;
-        Ok(superseded)
-    }
-
-    pub(super) fn find(&mut self, id: MutationId) -> Outcome<&mut Row> {
-        self.rows.iter_mut().find(|row| row.record.id == id).ok_or(damaged("state"))
+/// What the rules must know of a row.
+pub(super) fn member(row: &Row) -> Member {
+    let record = &row.record;
+    Member {
+        in_flight: record.state == State::InFlight,
+        priority: record.mutation.priority,
+        place: row.place,
+        due: record.due.filter(|_| record.state == State::Deferred),
+        ..Member::new(record.id.0, &record.mutation)
     }
 }
 
-fn rest(tx: &Tx<'_>, stock: &[u8], mutation: &Mutation) -> Outcome<Option<Timestamp>> {
-    let mut statement = tx.sql(
-        "SELECT rest_us FROM cell WHERE stock = ?1 AND kind = ?2 AND plan = ?3 AND rest_us IS NOT NULL",
-    )?;
-    let mut rows = statement.query((stock, code::kind(mutation.kind()), plan(mutation)))?;
-    Ok(match rows.next()? {
-        Some(row) => Some(Timestamp::from_micros(row.get(0)?)),
-        None => None,
-    })
-}
-
-/// The plan as a cell's row has it.
+/// The plan as a cell's row has it: empty where it covers every plan.
 pub(super) fn plan(mutation: &Mutation) -> &str {
     mutation.rate_plan_code.as_ref().map_or("", RatePlanCode::as_str)
-}
-
-fn same_cell(a: &Mutation, b: &Mutation) -> bool {
-    a.kind() == b.kind() && a.rate_plan_code == b.rate_plan_code
-}
-
-pub(super) fn supersedes(newer: &Mutation, older: &Mutation) -> bool {
-    same_cell(newer, older)
-        && match (&newer.value, &older.value) {
-            (Value::Restriction(newer), Value::Restriction(older)) => {
-                newer.fields() & older.fields() == older.fields()
-            }
-            _ => true,
-        }
-}
-
-fn blocks(other: &Row, row: &Row) -> bool {
-    let (a, b) = (&other.record.mutation, &row.record.mutation);
-    let stock = |m: &Mutation| m.kind() != Kind::Restriction;
-    let mixed = stock(a) && stock(b) && a.kind() != b.kind();
-    let in_flight = other.record.state == State::InFlight;
-    other.is_open()
-        && ((same_cell(a, b) && (in_flight || other.record.id < row.record.id)) || (mixed && in_flight))
-}
-
-/// The newer takes over the place in the queue and the more urgent of the two priorities.
-pub(super) fn bequeath(older: &Row, newer: &mut Row) {
-    newer.place = newer.place.min(older.place);
-    let priority = newer.record.mutation.priority.min(older.record.mutation.priority);
-    newer.record.mutation.priority = priority;
-    newer.record.replaced = Some(older.record.mutation.correlation_id.clone());
-}
-
-pub(super) fn key(
-    _recipe: ota_governor_core::idempotency::Recipe,
-    ledger: &str,
-    m: &Mutation,
-    revision: u64,
-) -> String {
-    use sha2::Digest;
-    let digest = sha2::Sha256::digest(format!("{ledger}{m:?}{revision}"));
-    digest.iter().map(|b| format!("{b:02x}")).collect()
 }

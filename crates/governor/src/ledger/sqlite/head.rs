@@ -44,8 +44,8 @@ pub(super) fn look(conn: &Connection, lane: &LaneKey, now: Timestamp) -> Outcome
 pub(super) fn of(conn: &Connection, lane: i64, keyed: bool, now: Timestamp) -> Outcome<Look> {
     let due: Option<Timestamp> = conn
         .prepare_cached(
-            "SELECT due_us FROM mutation INDEXED BY mutation_parked WHERE lane_id = ?1 AND gate = 2
-             ORDER BY due_us LIMIT 1",
+            "SELECT at_us FROM mutation INDEXED BY mutation_parked WHERE lane_id = ?1 AND gate = 2
+             ORDER BY at_us LIMIT 1",
         )?
         .query_row([lane], |row| row.get(0))
         .optional()?
@@ -76,7 +76,7 @@ pub(super) fn of(conn: &Connection, lane: i64, keyed: bool, now: Timestamp) -> O
 pub(super) fn promote(tx: &Tx<'_>, lane: i64, now: Timestamp) -> Outcome<()> {
     // Counts do not change: a parked mutation stays `deferred` (or `queued`) until it is claimed.
     tx.sql(
-        "UPDATE mutation INDEXED BY mutation_parked SET gate = 1 WHERE lane_id = ?1 AND gate = 2 AND due_us <= ?2",
+        "UPDATE mutation INDEXED BY mutation_parked SET gate = 1, at_us = NULL WHERE lane_id = ?1 AND gate = 2 AND at_us <= ?2",
     )?
     .execute((lane, now.as_micros()))?;
     Ok(())

@@ -99,13 +99,15 @@ fn prune_cells(tx: &Tx<'_>, before: Timestamp) -> Outcome<()> {
 }
 
 /// Parks what a dead process left in flight as of unknown outcome, due now.
-pub(super) fn recover(tx: &mut Tx<'_>, now: Timestamp) -> Outcome<u64> {
+pub(super) fn recover(tx: &mut Tx<'_>, now: Timestamp, rest: Duration) -> Outcome<u64> {
     let indexed = SELECT.replace("mutation m", "mutation m INDEXED BY mutation_sent");
     let rows = row::find_all(tx, &format!("{indexed} WHERE m.state = 1 ORDER BY m.id"), [])?;
     let mut recovered = 0;
     for row in rows {
+        let sent_at = row.sent.unwrap_or(now);
+        let rest_until = Some(sent_at + rest);
         let attempt = Attempt {
-            sent_at: row.sent.unwrap_or(now),
+            sent_at,
             answered_at: now,
             status: None,
             answer: Some("the process ended before the answer".to_owned()),
@@ -114,8 +116,8 @@ pub(super) fn recover(tx: &mut Tx<'_>, now: Timestamp) -> Outcome<u64> {
         };
         settle::record(tx, &row, &attempt, true)?;
         let disposition = Disposition::Deferred { reason: DeferReason::UnknownOutcome, due: now };
-        let outcome = Answer { id: row.record.id, attempt: None, disposition, rest_until: None };
-        settle::one(tx, &row, &outcome, now)?;
+        let answer = Answer { id: row.record.id, attempt: None, disposition, rest_until };
+        settle::one(tx, &row, &answer, now)?;
         recovered += 1;
     }
     Ok(recovered)

@@ -1,6 +1,7 @@
 //! A mutation's row: how it is read, and the one place where it is changed.
 
 use jiff::civil::Date;
+use ota_governor_core::idempotency::Recipe;
 use ota_governor_core::mutation::{Mutation, Priority};
 use ota_governor_core::name::{
     AccountName, BatchName, ChannelName, CorrelationId, NameError, PropertyId, RatePlanCode, RoomTypeCode,
@@ -22,7 +23,7 @@ pub(super) const SELECT: &str = "SELECT m.id, m.correlation_id, m.lane_id, l.cha
      m.property_id, m.room, m.plan, m.stay_date, m.fields, m.revision, m.state, m.gate, m.due_us, m.priority, \
      m.place, m.idempotency_key, m.sequence, m.batch, m.time_zone, m.expires_at_us, m.expires_us, m.accepted_us, \
      m.changed_us, m.sent_us, m.attempts, m.requests, m.throttled, m.last_status, m.last_answer, m.reason, \
-     m.confirmation_id, m.superseded_by, m.replaced, m.behind \
+     m.confirmation_id, m.superseded_by, m.replaced, m.behind, m.recipe, m.at_us \
      FROM mutation m CROSS JOIN lane l ON l.id = m.lane_id ";
 
 /// A mutation as it is stored.
@@ -33,7 +34,10 @@ pub(super) struct Row {
     pub(super) stock: Vec<u8>,
     pub(super) gate: i64,
     pub(super) place: i64,
+    /// When it may go, if it waits for a time.
+    pub(super) at: Option<Timestamp>,
     pub(super) sent: Option<Timestamp>,
+    pub(super) recipe: Recipe,
 }
 
 impl Row {
@@ -104,7 +108,9 @@ impl Row {
             behind: at.maybe("blocker", CorrelationId::try_new)?,
             history: Vec::new(),
         };
-        Ok(Self { record, lane_id, stock, gate, place, sent })
+        let recipe = code::read_recipe(at.take()?)?;
+        let at = at.time()?;
+        Ok(Self { record, lane_id, stock, gate, place, at, sent, recipe })
     }
 
     /// Whether the mutation may still move by itself.
@@ -119,6 +125,13 @@ impl Row {
         self.record.due = None;
         self.record.behind = None;
         self.gate = gate::NONE;
+        self.at = None;
+    }
+
+    /// Ends it because a newer value takes its place.
+    pub(super) fn supersede(&mut self, by: &CorrelationId, now: Timestamp) {
+        self.finish(State::Superseded, now);
+        self.record.superseded_by = Some(by.clone());
     }
 }
 
@@ -192,7 +205,8 @@ pub(super) fn by_id(tx: &Tx<'_>, id: MutationId) -> Outcome<Option<Row>> {
 
 /// The open mutations of a stock, oldest first.
 pub(super) fn open_of(tx: &Tx<'_>, stock: &[u8]) -> Outcome<Vec<Row>> {
-    find_all(tx, &format!("{SELECT} WHERE m.stock = ?1 AND m.state < 3 ORDER BY m.id"), [stock])
+    let indexed = SELECT.replace("mutation m", "mutation m INDEXED BY mutation_stock");
+    find_all(tx, &format!("{indexed} WHERE m.stock = ?1 AND m.state < 3 ORDER BY m.id"), [stock])
 }
 
 /// Writes what may change of a row, counts its move, and moves its lane's mark if it may go at
@@ -200,12 +214,14 @@ pub(super) fn open_of(tx: &Tx<'_>, stock: &[u8]) -> Outcome<Vec<Row>> {
 pub(super) fn save(tx: &mut Tx<'_>, before: &Row, after: &Row) -> Outcome<()> {
     let record = &after.record;
     let was = &before.record;
+    let lane = tx.lane_of(after.lane_id)?;
     let fields = value::write(&record.mutation.value)?;
     tx.sql(
-        "UPDATE mutation SET fields = :fields, state = :state, gate = :gate, due_us = :due, priority = :priority,
+        "UPDATE mutation SET fields = :fields, state = :state, gate = :gate, due_us = :due, at_us = :at,
+         idempotency_key = :key, priority = :priority,
          place = :place, changed_us = :changed, sent_us = :sent, attempts = :attempts, requests = :requests,
          throttled = :throttled, last_status = :status, last_answer = :answer, reason = :reason,
-         confirmation_id = :confirmation, superseded_by = :superseded_by, replaced = :replaced, behind = :behind
+         confirmation_id = :confirmation, superseded_by = :superseded_by, replaced = :replaced, behind = :behind, keyed = :keyed
          WHERE id = :id",
     )?
     .execute(named_params! {
@@ -214,6 +230,8 @@ pub(super) fn save(tx: &mut Tx<'_>, before: &Row, after: &Row) -> Outcome<()> {
         ":state": code::state(record.state),
         ":gate": after.gate,
         ":due": record.due.map(Timestamp::as_micros),
+        ":at": after.at.map(Timestamp::as_micros),
+        ":key": record.idempotency_key,
         ":priority": record.mutation.priority.get(),
         ":place": after.place,
         ":changed": record.changed_at.as_micros(),
@@ -227,6 +245,7 @@ pub(super) fn save(tx: &mut Tx<'_>, before: &Row, after: &Row) -> Outcome<()> {
         ":confirmation": record.confirmation_id,
         ":superseded_by": record.superseded_by.as_ref().map(CorrelationId::as_str),
         ":replaced": record.replaced.as_ref().map(CorrelationId::as_str),
+        ":keyed": lane.keyed,
         ":behind": record.behind.as_ref().map(CorrelationId::as_str),
     })?;
     tx.count_moved(
@@ -234,9 +253,8 @@ pub(super) fn save(tx: &mut Tx<'_>, before: &Row, after: &Row) -> Outcome<()> {
         (was.mutation.priority.get(), was.state),
         (record.mutation.priority.get(), record.state),
     );
-    let goes = |row: &Row| (row.gate, row.record.due, row.record.mutation.priority);
+    let goes = |row: &Row| (row.gate, row.at, row.record.mutation.priority);
     if matches!(after.gate, gate::READY | gate::TIME) && goes(before) != goes(after) {
-        let lane = tx.lane_of(after.lane_id)?;
         tx.touch(&lane);
     }
     Ok(())

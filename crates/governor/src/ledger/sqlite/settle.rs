@@ -4,13 +4,12 @@ use ota_governor_core::state::State;
 use ota_governor_core::time::Timestamp;
 use rusqlite::named_params;
 
-use super::code;
 use super::fault::Outcome;
-use super::group::{self, Group};
+use super::group::Group;
 use super::hold;
 use super::row::{self, Row};
 use super::tx::Tx;
-use crate::ledger::{Attempt, Disposition, Outcome as Answer, Settled, Settlement};
+use crate::ledger::{Attempt, Disposition, MutationId, Outcome as Answer, Settled, Settlement};
 
 /// Writes outcomes with the lane's state.
 pub(super) fn run(tx: &mut Tx<'_>, settlement: &Settlement) -> Outcome<Vec<Settled>> {
@@ -35,17 +34,8 @@ pub(super) fn one(tx: &mut Tx<'_>, row: &Row, answer: &Answer, now: Timestamp) -
     if row.record.state != State::InFlight {
         return Ok(row.record.state);
     }
-    if let Some(until) = answer.rest_until {
-        let mutation = &row.record.mutation;
-        tx.sql("UPDATE cell SET rest_us = ?4 WHERE stock = ?1 AND kind = ?2 AND plan = ?3")?.execute((
-            &row.stock,
-            code::kind(mutation.kind()),
-            group::plan(mutation),
-            until.as_micros(),
-        ))?;
-    }
     let mut group = Group::load(tx, &row.stock)?;
-    let settled = group.find(row.record.id)?;
+    let settled = group.row(row.record.id)?;
     if let Some(attempt) = &answer.attempt {
         record(tx, row, attempt, false)?;
         settled.record.requests += 1;
@@ -54,8 +44,11 @@ pub(super) fn one(tx: &mut Tx<'_>, row: &Row, answer: &Answer, now: Timestamp) -
         settled.record.last_status = attempt.status;
         settled.record.last_answer.clone_from(&attempt.answer);
     }
-    group.settle(row.record.id, &answer.disposition, now)?;
-    let state = group.find(row.record.id)?.record.state;
+    if let Some(until) = answer.rest_until {
+        group.rest(tx, row.record.id, until)?;
+    }
+    dispose(tx, &mut group, row.record.id, &answer.disposition, now)?;
+    let state = group.row(row.record.id)?.record.state;
     group.save(tx, now)?;
     Ok(state)
 }
@@ -82,54 +75,42 @@ pub(super) fn record(tx: &Tx<'_>, row: &Row, attempt: &Attempt, lost: bool) -> O
     Ok(())
 }
 
-impl Group {
-    fn settle(
-        &mut self,
-        id: crate::ledger::MutationId,
-        disposition: &Disposition,
-        now: Timestamp,
-    ) -> Outcome<()> {
-        let settled = self.find(id)?.clone();
-        let heir = self.rows.iter_mut().find(|row| {
-            row.record.id > id
-                && row.is_open()
-                && group::supersedes(&row.record.mutation, &settled.record.mutation)
-        });
-        let heir = match heir {
-            Some(heir) if !matches!(disposition, Disposition::Committed { .. }) => {
-                group::bequeath(&settled, heir);
-                Some(heir.record.mutation.correlation_id.clone())
-            }
-            _ => None,
-        };
-        let settled = self.find(id)?;
-        settled.sent = None;
-        settled.record.changed_at = now;
-        match (disposition, heir) {
-            (Disposition::Committed { confirmation_id }, _) => {
-                settled.finish(State::Committed, now);
-                settled.record.reason = None;
-                settled.record.confirmation_id = Some(confirmation_id.clone());
-            }
-            (_, Some(heir)) => {
-                settled.finish(State::Superseded, now);
-                settled.record.reason = None;
-                settled.record.superseded_by = Some(heir);
-            }
-            (Disposition::Deferred { reason, due }, None) => {
-                settled.record.state = State::Deferred;
-                settled.record.reason = Some(reason.as_str().to_owned());
-                settled.record.due = Some(*due);
-            }
-            (Disposition::DeadLettered { reason }, None) => {
-                settled.finish(State::DeadLettered, now);
-                settled.record.reason = Some(reason.as_str().to_owned());
-            }
-            (Disposition::Returned, None) => {
-                let parked = settled.record.reason.is_some();
-                settled.record.state = if parked { State::Deferred } else { State::Queued };
-            }
-        }
-        Ok(())
+fn dispose(
+    tx: &Tx<'_>,
+    group: &mut Group,
+    id: MutationId,
+    disposition: &Disposition,
+    now: Timestamp,
+) -> Outcome<()> {
+    group.row(id)?.sent = None;
+    let committed = matches!(disposition, Disposition::Committed { .. });
+    if !committed && group.succeed(id, now)? {
+        group.row(id)?.record.reason = None;
+        return Ok(());
     }
+    let row = group.row(id)?;
+    let record = &mut row.record;
+    record.changed_at = now;
+    match disposition {
+        Disposition::Committed { confirmation_id } => {
+            record.confirmation_id = Some(confirmation_id.clone());
+            record.reason = None;
+            row.finish(State::Committed, now);
+            return Ok(());
+        }
+        Disposition::DeadLettered { reason } => {
+            record.reason = Some(reason.as_str().to_owned());
+            row.finish(State::DeadLettered, now);
+            return Ok(());
+        }
+        Disposition::Deferred { reason, due } => {
+            record.state = State::Deferred;
+            record.reason = Some(reason.as_str().to_owned());
+            record.due = Some(*due);
+        }
+        // What was parked before it was claimed has its reason still.
+        Disposition::Returned if record.reason.is_some() => record.state = State::Deferred,
+        Disposition::Returned => record.state = State::Queued,
+    }
+    group.rejoin(tx, id)
 }

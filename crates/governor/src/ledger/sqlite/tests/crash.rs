@@ -10,9 +10,9 @@ use ota_governor_core::state::State;
 
 use super::*;
 
-const NOW: Timestamp = Timestamp::from_micros(1_789_898_400_000_000);
+pub(super) const NOW: Timestamp = Timestamp::from_micros(1_789_898_400_000_000);
 
-fn entry(n: u16) -> Entry {
+pub(super) fn entry(n: u16) -> Entry {
     let mutation = Mutation {
         correlation_id: CorrelationId::try_new(&format!("m-{n}")).unwrap(),
         ota: ChannelName::try_new("booking_com").unwrap(),
@@ -31,15 +31,15 @@ fn entry(n: u16) -> Entry {
     Entry { mutation, recipe: Recipe::Revision, expires: None }
 }
 
-fn entries(numbers: std::ops::Range<u16>) -> Vec<Entry> {
+pub(super) fn entries(numbers: std::ops::Range<u16>) -> Vec<Entry> {
     numbers.map(entry).collect()
 }
 
-fn lane() -> LaneKey {
+pub(super) fn lane() -> LaneKey {
     entry(0).mutation.lane()
 }
 
-fn claim(picks: usize) -> Claim {
+pub(super) fn claim(picks: usize) -> Claim {
     Claim { lane: lane(), now: NOW, picks: vec![None; picks] }
 }
 
@@ -70,10 +70,10 @@ async fn a_crashed_dispatcher_loses_no_mutation_and_its_calls_are_due_again() {
     let crashed = open_as(&as_after_a_crash(&path), true).unwrap();
     assert_eq!(counted(&crashed, State::InFlight).await, 3);
     let later = NOW + Duration::from_secs(5);
-    assert_eq!(crashed.recover(later).await.unwrap(), 3);
+    assert_eq!(crashed.recover(later, Duration::ZERO).await.unwrap(), 3);
     assert_eq!(counted(&crashed, State::Deferred).await, 3);
     assert_eq!(counted(&crashed, State::Queued).await, 7);
-    assert_eq!(crashed.recover(later).await.unwrap(), 0);
+    assert_eq!(crashed.recover(later, Duration::ZERO).await.unwrap(), 0);
     let calls = crashed.past_calls(NOW).await.unwrap();
     assert_eq!(calls.len(), 3);
     assert!(calls.iter().all(|call| call.answered_at.is_none() && call.sent_at == NOW), "{calls:?}");

@@ -1,0 +1,1 @@
+//! The rules played against a receiver, at random and to the end.
