@@ -49,21 +49,13 @@ pub(crate) enum LogFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write a commented governor.toml to start from
     Init(InitArguments),
-    /// Check the configuration and, if given, a file of mutations; sends nothing
     Check(CheckArguments),
-    /// Store a file's mutations and send them until all are final
     Push(PushArguments),
-    /// Show what waits, what is done and what holds each lane
     Status(StatusArguments),
-    /// Say why a mutation waits, for which limit, and until when
     Explain(ExplainArguments),
-    /// Hold back a channel, an account, an endpoint or a lane by hand
     Pause(PauseArguments),
-    /// Lift a pause by hand, or a suspension
     Resume(ResumeArguments),
-    /// Take back what is not yet sent
     Cancel(CancelArguments),
     /// List, show, replay or discard mutations that were given up
     #[command(subcommand)]
@@ -71,14 +63,13 @@ pub(crate) enum Command {
     /// Export what became of mutations, one JSON object a line
     #[command(subcommand)]
     Export(ExportCommand),
-    /// Run a simulated OTA that enforces limits and misbehaves on order, to try things against
     SimOta(SimOtaArguments),
-    /// Show the whole thing in half a minute, against a simulated OTA in the same process
     Demo(DemoArguments),
-    /// Write a completion script for a shell
     Completions(CompletionsArguments),
 }
 
+/// Write a commented governor.toml to start from
+///
 /// Writes a commented governor.toml to start from, with the usual budgets: `booking_com` 90, expedia 60
 /// and agoda 120 calls a minute. It goes where --config says, else to ./governor.toml.
 #[derive(Debug, Args)]
@@ -88,6 +79,8 @@ pub(crate) struct InitArguments {
     pub(crate) force: bool,
 }
 
+/// Check the configuration and, if given, a file of mutations; sends nothing
+///
 /// Checks the configuration: every fault at once, each with its file, line and key, tokens that are
 /// missing included. Prints each limit's pace, its burst and the most calls that its worst trailing
 /// window can hold. With FILE, checks its mutations too and prints every fault by line.
@@ -100,6 +93,8 @@ pub(crate) struct CheckArguments {
     pub(crate) file: Option<PathBuf>,
 }
 
+/// Store a file's mutations and send them until all are final
+///
 /// Stores the mutations of FILE and sends them, from the first accepted line on, until all are
 /// committed or dead-lettered. Without FILE, drains what the ledger holds.
 ///
@@ -137,6 +132,8 @@ pub(crate) enum ReportFormat {
     Json,
 }
 
+/// Show what waits, what is done and what holds each lane
+///
 /// Shows each lane: how many mutations stand where, how long the oldest has waited, what holds it and
 /// until when, and the pace of its limits. Works beside a running push.
 #[derive(Debug, Args)]
@@ -146,6 +143,8 @@ pub(crate) struct StatusArguments {
     pub(crate) json: bool,
 }
 
+/// Say why a mutation waits, for which limit, and until when
+///
 /// Says where a mutation stands, what it waits for and until when, with its whole history.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
@@ -154,6 +153,8 @@ pub(crate) struct ExplainArguments {
     pub(crate) id: CorrelationId,
 }
 
+/// Hold back a channel, an account, an endpoint or a lane by hand
+///
 /// Holds back a channel (`booking_com`), an account of it (`booking_com:hotel-7`), an endpoint
 /// (`booking_com/rates`) or a lane (`booking_com:hotel-7/rates`). A running push obeys within a second
 /// and across restarts; mutations are still accepted.
@@ -167,6 +168,8 @@ pub(crate) struct PauseArguments {
     pub(crate) length: Option<Duration>,
 }
 
+/// Lift a pause by hand, or a suspension
+///
 /// Lifts what a person may lift: pauses by hand and the suspension of an account or a lane, of the scope
 /// given and of all within it. A pause that the channel asked for runs its time.
 #[derive(Debug, Args)]
@@ -176,6 +179,8 @@ pub(crate) struct ResumeArguments {
     pub(crate) scope: Scope,
 }
 
+/// Take back what is not yet sent
+///
 /// Takes back mutations that are queued or deferred. What is in flight or final stays as it is.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
@@ -261,6 +266,8 @@ pub(crate) struct ExportCommittedArguments {
     pub(crate) since: String,
 }
 
+/// Run a simulated OTA that enforces limits and misbehaves on order, to try things against
+///
 /// Runs a simulated OTA until Ctrl-C, then prints what it counted. Point a channel's base_url at it.
 #[derive(Debug, Args)]
 pub(crate) struct SimOtaArguments {
@@ -272,11 +279,15 @@ pub(crate) struct SimOtaArguments {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// Show the whole thing in half a minute, against a simulated OTA in the same process
+///
 /// Shows bursts, limits, throttling, priorities and newest-wins at work, and checks the books of both
 /// sides against each other. Needs no configuration and leaves nothing behind.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {}
 
+/// Write a completion script for a shell
+///
 /// Writes a completion script to stdout, such as for bash:
 /// `ota-governor completions bash > /etc/bash_completion.d/ota-governor`
 #[derive(Debug, Args)]

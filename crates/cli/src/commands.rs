@@ -17,6 +17,10 @@ mod tests;
 
 use std::io::Write;
 
+use ota_governor::config::Config;
+use ota_governor::core::time::Timestamp;
+use ota_governor::ledger::Ledger;
+
 use crate::arguments::{Arguments, Command, ExportCommand};
 use crate::exit::Exit;
 use crate::invocation::Invocation;
@@ -44,13 +48,24 @@ pub(crate) async fn run(arguments: Arguments, out: &mut dyn Write) -> anyhow::Re
 /// The commands that look into the ledger, or change it by hand, beside whoever dispatches from it.
 async fn beside(invocation: &Invocation, command: Command, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let config = invocation.config()?;
-    let opened = invocation.open_ledger(&config)?;
-    let ledger = opened.as_ref();
+    let ledger = invocation.open_ledger(&config)?;
     let now = invocation.clock.now();
-    let exit = match command {
-        Command::Status(arguments) => status::run(&config, ledger, now, &arguments, out).await,
-        Command::Explain(arguments) => explain::run(&config, ledger, now, &arguments, out).await,
-        Command::Pause(arguments) => pause::pause(&config, ledger, now, arguments, out).await,
+    let exit = with_ledger(&config, ledger.as_ref(), now, command, out).await?;
+    ledger.close().await?;
+    Ok(exit)
+}
+
+async fn with_ledger(
+    config: &Config,
+    ledger: &dyn Ledger,
+    now: Timestamp,
+    command: Command,
+    out: &mut dyn Write,
+) -> anyhow::Result<Exit> {
+    match command {
+        Command::Status(arguments) => status::run(config, ledger, now, &arguments, out).await,
+        Command::Explain(arguments) => explain::run(config, ledger, now, &arguments, out).await,
+        Command::Pause(arguments) => pause::pause(config, ledger, now, arguments, out).await,
         Command::Resume(arguments) => pause::resume(ledger, now, &arguments, out).await,
         Command::Cancel(arguments) => cancel::run(ledger, now, &arguments, out).await,
         Command::DeadLetters(command) => dead_letters::run(ledger, now, command, out).await,
@@ -63,7 +78,5 @@ async fn beside(invocation: &Invocation, command: Command, out: &mut dyn Write) 
         | Command::Demo(_)
         | Command::Push(_)
         | Command::Check(_) => unreachable!("these do not look into the ledger from beside"),
-    }?;
-    opened.close().await?;
-    Ok(exit)
+    }
 }
