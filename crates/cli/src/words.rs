@@ -30,15 +30,35 @@ pub(crate) fn rule(limit: &Limit) -> String {
 }
 
 /// The steady time between calls; `None` where a limit has no pace.
-pub(crate) fn interval(limit: &Limit) -> Option<Duration> {
+fn interval(limit: &Limit) -> Option<Duration> {
     let (max, per) = match &limit.rule {
         Rule::TokenBucket { rate: max, per, .. }
         | Rule::SlidingWindow { max, per, .. }
         | Rule::FixedWindow { max, per, .. } => (max, per),
         Rule::Concurrency { .. } => return None,
     };
-    let micros = per.as_micros().div_ceil(u128::from(max.get()));
-    Some(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
+    Some(share(*per, 1, max.get()))
+}
+
+/// The shortest time in which a limit lets `ahead` calls and one more go, its budget being full.
+pub(crate) fn shortest_wait(limit: &Limit, ahead: u64) -> Duration {
+    match &limit.rule {
+        Rule::TokenBucket { rate: max, per, burst } | Rule::SlidingWindow { max, per, burst } => {
+            share(*per, ahead.saturating_add(1).saturating_sub(burst.get()), max.get())
+        }
+        // The first edge may be now; the others are a window apart.
+        Rule::FixedWindow { max, per, .. } => {
+            let edges = ahead.checked_div(max.get()).unwrap_or(0);
+            share(*per, edges.saturating_sub(1), 1)
+        }
+        Rule::Concurrency { .. } => Duration::ZERO,
+    }
+}
+
+/// `count` of the `max` parts of a period.
+fn share(per: Duration, count: u64, max: u64) -> Duration {
+    let micros = per.as_micros().saturating_mul(u128::from(count)).checked_div(u128::from(max));
+    Duration::from_micros(micros.and_then(|micros| u64::try_from(micros).ok()).unwrap_or(u64::MAX))
 }
 
 /// `one every 667ms`; `-` where a limit has no pace.

@@ -164,11 +164,7 @@ impl Waits<'_> {
         let limits = self.limits.as_ref().ok()?;
         // A limit per property leaves the others' calls out of this one's way.
         let shared = limits.iter().filter(|limit| limit.each != Each::Property);
-        let waits = shared.filter_map(|limit| {
-            let queue = self.ahead.saturating_sub(words::burst(limit));
-            let queue = u32::try_from(queue).unwrap_or(u32::MAX);
-            Some((words::interval(limit)?.saturating_mul(queue), *limit))
-        });
+        let waits = shared.map(|limit| (words::shortest_wait(limit, self.ahead), *limit));
         let (wait, limit) = waits.max_by_key(|(wait, _)| *wait)?;
         (!wait.is_zero()).then(|| (now + wait, limit))
     }

@@ -128,7 +128,22 @@ fn the_commands_are_those_that_are_promised() {
         let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
         format!("{}: {about}", sub.get_name())
     });
-    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"");
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r"
+    init: Write a commented governor.toml to start from
+    check: Check the configuration and, if given, a file of mutations; sends nothing
+    push: Store a file's mutations and send them until all are final
+    status: Show what waits, what is done and what holds each lane
+    explain: Say why a mutation waits, for which limit, and until when
+    pause: Hold back a channel, an account, an endpoint or a lane by hand
+    resume: Lift a pause by hand, or a suspension
+    cancel: Take back what is not yet sent
+    dead-letters: List, show, replay or discard mutations that were given up
+    export: Export what became of mutations, one JSON object a line
+    sim-ota: Run a simulated OTA that enforces limits and misbehaves on order, to try things against
+    demo: Show the whole thing in half a minute, against a simulated OTA in the same process
+    completions: Write a completion script for a shell
+    help: Print this message or the help of the given subcommand(s)
+    ");
 }
 
 #[test]

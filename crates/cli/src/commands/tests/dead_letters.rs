@@ -21,7 +21,10 @@ async fn desk_with_two() -> Desk {
 async fn dead_letters_are_listed_by_filter_and_shown_with_their_history() {
     let desk = desk_with_two().await;
     let (_, said) = desk.run("dead-letters list --property prop_00000002").await;
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @r"
+    id  lane                              cell                                       reason            status  attempts  since
+    m2  booking_com:default/availability  prop_00000002 DLX (every plan) 2026-10-01  client_rejection     404         1  2026-09-20T10:00:00.000Z (0s ago)
+    ");
     let (_, said) = desk.run("dead-letters list --reason expired").await;
     assert_eq!(said, "no dead letters\n");
     let (_, said) = desk.run("dead-letters list --limit 1").await;

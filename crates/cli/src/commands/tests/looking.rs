@@ -13,12 +13,12 @@ async fn explained(desk: &Desk, id: &str) -> String {
 async fn explain_says_in_one_sentence_what_a_mutation_waits_for_and_until_when() {
     let mut desk = Desk::new();
     desk.enqueue("first", 1, 5).await;
-    insta::assert_snapshot!(explained(&desk, "first").await, @"");
+    insta::assert_snapshot!(explained(&desk, "first").await, @"first is queued since 2026-09-20T10:00:00.000Z (0s ago) | It may go with the next permit; it waits for a push to be running, if none is.");
 
     let due = desk.now + Duration::from_secs(120);
     let throttled = Disposition::Deferred { reason: DeferReason::Throttled, due };
     desk.settle(429, throttled).await;
-    insta::assert_snapshot!(explained(&desk, "first").await, @"");
+    insta::assert_snapshot!(explained(&desk, "first").await, @"first is deferred since 2026-09-20T10:00:00.000Z (0s ago) | It waits until 2026-09-20T10:02:00.000Z (in 2m): the channel answered 429.");
 
     desk.run("pause booking_com").await;
     let said = explained(&desk, "first").await;
@@ -30,7 +30,7 @@ async fn explain_says_in_one_sentence_what_a_mutation_waits_for_and_until_when()
 
     desk.now = due;
     desk.claim().await;
-    insta::assert_snapshot!(explained(&desk, "first").await, @"");
+    insta::assert_snapshot!(explained(&desk, "first").await, @"first is in_flight since 2026-09-20T10:02:00.000Z (0s ago) | Its request is on the wire; the answer is waited for until 2026-09-20T10:02:15.000Z (in 15s) at the latest.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,8 +42,8 @@ async fn explain_bounds_the_wait_for_a_turn_by_those_ahead_and_the_limits_pace()
     for property in 31..=33 {
         desk.enqueue_at(&format!("m{property}"), property, 5, 1).await;
     }
-    // 3 more urgent and 29 earlier go first; of these a burst of 3 at once, 29 at 667 ms each.
-    insta::assert_snapshot!(explained(&desk, "m30").await, @"");
+    // 3 more urgent and 29 earlier go first; it is the 33rd: 3 at once as the burst, the others 667 ms apart.
+    insta::assert_snapshot!(explained(&desk, "m30").await, @"m30 is queued since 2026-09-20T10:00:00.000Z (0s ago) | It waits for its turn at the limit booking_com.limits[0] (sliding_window 90 per 1m, burst 3): not before 2026-09-20T10:00:20.000Z (in 20s).");
     let (_, said) = desk.run("explain m30").await;
     assert!(said.contains("ahead          32 queued in its lane go first"), "{said}");
     assert!(
@@ -79,7 +79,10 @@ async fn status_counts_every_lane_in_table_and_json_by_the_same_names() {
     desk.now = desk.now + Duration::from_secs(90);
     let (_, table) = desk.run("status").await;
     let lines: Vec<&str> = table.lines().collect();
-    insta::assert_snapshot!(lines[..2].join("\n"), @"");
+    insta::assert_snapshot!(lines[..2].join("\n"), @r"
+    lane                              queued  in_flight  deferred  committed  dead_lettered  superseded  cancelled  oldest waiting  limits
+    booking_com:default/availability       1          0         0          1              0           0          0  1m30s           sliding_window 90 per 1m, burst 3
+    ");
     assert!(
         table.contains("held: booking_com:default/availability by booking_com/availability: manual until"),
         "{table}"
