@@ -25,10 +25,12 @@ const FIRST: u64 = 1;
 pub(super) struct Prepared {
     entry: Entry,
     stock: [u8; 16],
-    content: [u8; 32],
+    /// The correlation id's place in its index.
+    name: i64,
+    content: [u8; 16],
     fields: String,
     /// Its idempotency key if it is the first of its cell.
-    first_key: String,
+    first_key: Vec<u8>,
     stay_date: String,
 }
 
@@ -39,14 +41,19 @@ pub(super) fn prepare(entries: Vec<Entry>, ledger_id: &str) -> Outcome<Vec<Prepa
         .map(|entry| {
             Ok(Prepared {
                 stock: digest::stock(&entry.mutation),
-                content: idempotency::content_hash(&entry.mutation),
+                name: digest::name(&entry.mutation.correlation_id),
+                content: digest::short(idempotency::content_hash(&entry.mutation)),
                 fields: value::write(&entry.mutation.value)?,
-                first_key: idempotency::key(entry.recipe, ledger_id, &entry.mutation, FIRST),
+                first_key: key(&entry, ledger_id, FIRST)?,
                 stay_date: entry.mutation.stay_date.to_string(),
                 entry,
             })
         })
         .collect()
+}
+
+fn key(entry: &Entry, ledger_id: &str, revision: u64) -> Outcome<Vec<u8>> {
+    digest::unhex(&idempotency::key(entry.recipe, ledger_id, &entry.mutation, revision))
 }
 
 /// Accepts entries in order.
@@ -71,7 +78,7 @@ pub(super) fn run(tx: &mut Tx<'_>, entries: &[Prepared], now: Timestamp) -> Outc
 
 fn one(tx: &mut Tx<'_>, lane: &Lane, prepared: &Prepared, now: Timestamp) -> Outcome<Admission> {
     let mutation = &prepared.entry.mutation;
-    if let Some(known) = known(tx, &mutation.correlation_id, prepared.content)? {
+    if let Some(known) = known(tx, prepared)? {
         return Ok(known);
     }
     let cell = (&prepared.stock, code::kind(mutation.kind()), group::plan(mutation));
@@ -110,13 +117,18 @@ fn one(tx: &mut Tx<'_>, lane: &Lane, prepared: &Prepared, now: Timestamp) -> Out
     Ok(Admission::Accepted { id, revision, superseded })
 }
 
-fn known(tx: &Tx<'_>, id: &CorrelationId, content: [u8; 32]) -> Outcome<Option<Admission>> {
-    let found: Option<(i64, i64, [u8; 32])> = tx
-        .sql("SELECT id, state, content_hash FROM mutation WHERE correlation_id = ?1")?
-        .query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+fn known(tx: &Tx<'_>, prepared: &Prepared) -> Outcome<Option<Admission>> {
+    let found: Option<(i64, i64, [u8; 16])> = tx
+        .sql(
+            "SELECT id, state, content_hash FROM mutation INDEXED BY mutation_name
+             WHERE name = ?1 AND correlation_id = ?2",
+        )?
+        .query_row((prepared.name, prepared.entry.mutation.correlation_id.as_str()), |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
         .optional()?;
     let Some((id, state, stored)) = found else { return Ok(None) };
-    if stored != content {
+    if stored != prepared.content {
         return Ok(Some(Admission::Conflict));
     }
     Ok(Some(Admission::Known { id: MutationId(id), state: code::read_state(state)? }))
@@ -150,18 +162,19 @@ fn insert(tx: &Tx<'_>, lane: &Lane, prepared: &Prepared, place: &Place, now: Tim
     let key = if place.revision == FIRST {
         Cow::Borrowed(&prepared.first_key)
     } else {
-        Cow::Owned(idempotency::key(*recipe, tx.ledger_id(), mutation, place.revision))
+        Cow::Owned(key(&prepared.entry, tx.ledger_id(), place.revision)?)
     };
     tx.sql(
-        "INSERT INTO mutation (id, correlation_id, lane_id, kind, stock, property_id, room, plan, stay_date, fields,
+        "INSERT INTO mutation (id, correlation_id, name, lane_id, kind, stock, property_id, room, plan, stay_date, fields,
          revision, state, gate, priority, place, keyed, recipe, idempotency_key, content_hash, sequence, batch,
          time_zone, expires_at_us, expires_us, accepted_us, changed_us)
-         VALUES (:id, :correlation, :lane, :kind, :stock, :property, :room, :plan, :date, :fields, :revision, 0, :gate,
+         VALUES (:id, :correlation, :name, :lane, :kind, :stock, :property, :room, :plan, :date, :fields, :revision, 0, :gate,
          :priority, :id, :keyed, :recipe, :key, :content, :sequence, :batch, :zone, :expires_at, :expires, :now, :now)",
     )?
     .execute(named_params! {
         ":id": place.id.0,
         ":correlation": mutation.correlation_id.as_str(),
+        ":name": prepared.name,
         ":lane": lane.id,
         ":kind": code::kind(mutation.kind()),
         ":stock": prepared.stock,

@@ -9,6 +9,7 @@ use ota_governor_core::time::Timestamp;
 use rusqlite::Connection;
 
 use super::code;
+use super::digest;
 use super::fault::{Outcome, damaged};
 use super::filter;
 use super::row::{Row, SELECT};
@@ -52,8 +53,9 @@ pub(super) fn lanes(conn: &Connection) -> Outcome<Vec<LaneKey>> {
 
 /// One mutation with its history.
 pub(super) fn get(conn: &Connection, correlation_id: &CorrelationId) -> Outcome<Option<Record>> {
-    let mut statement = conn.prepare_cached(&format!("{SELECT} WHERE m.correlation_id = ?1"))?;
-    let mut rows = statement.query([correlation_id.as_str()])?;
+    let mut statement =
+        conn.prepare_cached(&format!("{SELECT} WHERE m.name = ?1 AND m.correlation_id = ?2"))?;
+    let mut rows = statement.query((digest::name(correlation_id), correlation_id.as_str()))?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let mut record = Row::read(row)?.record;
     record.history = history(conn, record.id)?;

@@ -13,6 +13,7 @@ use rusqlite::{Params, named_params};
 
 use super::code;
 use super::code::gate;
+use super::digest;
 use super::fault::{Outcome, damaged};
 use super::tx::Tx;
 use super::value;
@@ -62,7 +63,7 @@ impl Row {
         let due = at.time()?;
         let priority = Priority::try_new(at.take()?).ok_or(damaged("priority"))?;
         let place = at.take()?;
-        let idempotency_key = at.take()?;
+        let idempotency_key = digest::hex(&at.take::<Vec<u8>>()?);
         let sequence = at.take::<Option<i64>>()?.map(i64::cast_unsigned);
         let batch = at.maybe("batch", BatchName::try_new)?;
         let time_zone = at.take()?;
@@ -231,7 +232,7 @@ pub(super) fn save(tx: &mut Tx<'_>, before: &Row, after: &Row) -> Outcome<()> {
         ":gate": after.gate,
         ":due": record.due.map(Timestamp::as_micros),
         ":at": after.at.map(Timestamp::as_micros),
-        ":key": record.idempotency_key,
+        ":key": digest::unhex(&record.idempotency_key)?,
         ":priority": record.mutation.priority.get(),
         ":place": after.place,
         ":changed": record.changed_at.as_micros(),
