@@ -95,7 +95,7 @@ CREATE TABLE attempt (
 );
 CREATE INDEX attempt_mutation ON attempt (mutation_id);
 CREATE INDEX attempt_sent     ON attempt (sent_us);
-CREATE INDEX attempt_lost     ON attempt (answered_us) WHERE lost = 1;
+CREATE INDEX attempt_lost     ON attempt (sent_us) WHERE lost = 1;
 
 CREATE TABLE tally (
     lane_id     INTEGER NOT NULL,
@@ -122,6 +122,7 @@ CREATE TABLE cell (
     revision    INTEGER NOT NULL,
     sequence    INTEGER,
     latest      INTEGER NOT NULL,              -- the newest mutation accepted
+    gone        INTEGER,                       -- the newest taken off the record that was not cancelled
     inventory   INTEGER,                       -- of the newest, for an availability
     rest_us     INTEGER,                       -- no value goes before this
     rest_of     INTEGER,                       -- but this one's, which may still arrive
