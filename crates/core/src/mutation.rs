@@ -3,10 +3,16 @@
 //! A [`Mutation`] cannot be built wrong from outside: what producers write becomes one only through
 //! [`Draft`](draft::Draft), which reports every fault at once.
 
+mod body;
+pub mod date;
 pub mod draft;
+pub mod fault;
 pub mod money;
 
+pub use body::StoredValueError;
+
 use std::fmt;
+use std::str::FromStr;
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -56,6 +62,19 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+/// A text that names no kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be one of `rate`, `availability`, `restriction`")]
+pub struct KindError;
+
+impl FromStr for Kind {
+    type Err = KindError;
+
+    fn from_str(text: &str) -> Result<Self, KindError> {
+        Self::ALL.iter().find(|kind| kind.as_str() == text).copied().ok_or(KindError)
     }
 }
 

@@ -5,6 +5,8 @@
 //! would survive a power cut (memory excepted). At every moment `accepted` equals the sum of all
 //! states plus what was pruned and discarded.
 
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 pub mod memory;
 pub mod sqlite;
 
