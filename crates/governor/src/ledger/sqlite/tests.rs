@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod crash;
+mod differential;
 mod lanes;
 
 fn open_as(path: &Path, dispatcher: bool) -> Result<Arc<SqliteLedger>, LedgerError> {
