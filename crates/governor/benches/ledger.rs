@@ -1,4 +1,4 @@
-//! How fast a SQLite ledger accepts, opens, claims and settles, against its bars.
+//! How fast a `SQLite` ledger accepts, opens, claims and settles, against its bars.
 //!
 //! `cargo bench -p ota-governor --bench ledger` measures a backlog of a million; `-- 100000` another one.
 

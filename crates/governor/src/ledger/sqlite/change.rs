@@ -30,9 +30,11 @@ fn replay_one(tx: &mut Tx<'_>, id: MutationId, now: Timestamp) -> Outcome<Replay
     if row.is_open() {
         return Ok(Replay::Queued);
     }
-    let newer = newer(tx, &row)?;
-    if newer.is_some() || row.record.state != State::DeadLettered {
-        return Ok(Replay::Newer { by: newer.flatten() });
+    if let Some(refused) = newer(tx, &row)? {
+        return Ok(refused);
+    }
+    if row.record.state != State::DeadLettered {
+        return Ok(Replay::Newer { by: None });
     }
     let mut queued = row.clone();
     queued.finish(State::Queued, None, now);
@@ -46,8 +48,8 @@ fn replay_one(tx: &mut Tx<'_>, id: MutationId, now: Timestamp) -> Outcome<Replay
     Ok(Replay::Queued)
 }
 
-/// Whether a replay of this dead letter would overwrite a newer one; that one's id, if it is on record.
-fn newer(tx: &Tx<'_>, dead: &Row) -> Outcome<Option<Option<CorrelationId>>> {
+/// The refusal of a replay that would overwrite a newer value; it names that one if it is on record.
+fn newer(tx: &Tx<'_>, dead: &Row) -> Outcome<Option<Replay>> {
     let id = dead.record.id.0;
     let dead_member = group::member(dead);
     let cells = cell::of_stock(tx, &dead.stock)?;
@@ -70,7 +72,7 @@ fn newer(tx: &Tx<'_>, dead: &Row) -> Outcome<Option<Option<CorrelationId>>> {
     others.extend(rows.iter().map(group::member));
     let Some(by) = order::newer_than(&dead_member, &others) else { return Ok(None) };
     let by = rows.into_iter().find(|row| row.record.id.0 == by);
-    Ok(Some(by.map(|row| row.record.mutation.correlation_id)))
+    Ok(Some(Replay::Newer { by: by.map(|row| row.record.mutation.correlation_id) }))
 }
 
 /// All rows of the stock accepted since: the rare case, and no index is kept for it.
