@@ -101,6 +101,14 @@ impl Config {
         file::ledger_place(&self.ledger_url).unwrap_or(LedgerPlace::Memory)
     }
 
+    /// How far back a call can still count against any limit.
+    pub fn longest_window(&self) -> Duration {
+        let limits = self.channels.values().flat_map(|channel| {
+            channel.limits.iter().chain(channel.endpoints.values().flat_map(|endpoint| &endpoint.limits))
+        });
+        limits.map(|limit| limit.rule.memory()).max().unwrap_or_default()
+    }
+
     /// Every lane that has a limit, in order.
     pub fn lanes(&self) -> Vec<LaneKey> {
         let mut lanes = Vec::new();

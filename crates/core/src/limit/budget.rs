@@ -1,9 +1,9 @@
 //! A budget: what is left of one limit.
 
+use super::Rule;
 use super::bucket::Bucket;
 use super::fixed::Fixed;
 use super::sliding::Sliding;
-use super::Rule;
 use crate::time::Timestamp;
 
 /// Whether a call fits.

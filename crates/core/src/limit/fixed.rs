@@ -48,7 +48,9 @@ impl Fixed {
             let index = local.date().since(epoch).map_or(0, |span| span.get_days()).div_euclid(days);
             let midnight = |index: i32| {
                 let date = epoch.saturating_add(index.saturating_mul(days).days());
-                self.zone.to_ambiguous_zoned_datetime(date.at(0, 0, 0, 0)).compatible()
+                self.zone
+                    .to_ambiguous_zoned_datetime(date.at(0, 0, 0, 0))
+                    .compatible()
                     .map_or(at, |midnight| Timestamp::from_jiff(midnight.timestamp()))
             };
             return Window { start: midnight(index), end: midnight(index.saturating_add(1)) };

@@ -414,7 +414,11 @@ impl Limiter for LocalLimiter {
         self.inner.pump();
     }
 
-    async fn outlook(&self, lane: &LaneKey, property: Option<&PropertyId>) -> Result<Option<Outlook>, LimiterError> {
+    async fn outlook(
+        &self,
+        lane: &LaneKey,
+        property: Option<&PropertyId>,
+    ) -> Result<Option<Outlook>, LimiterError> {
         let now = self.inner.clock.now();
         let mut state = self.inner.lock();
         if !state.lanes.contains_key(lane) {
