@@ -12,6 +12,7 @@ use ota_governor_core::lane::{LaneKey, Scope};
 use ota_governor_core::name::{AccountName, ChannelName};
 use ota_governor_core::time::Timestamp;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, TokenSource};
 use crate::holds::Holds;
@@ -167,8 +168,12 @@ fn scope(channel: &ChannelName, account: &AccountName) -> Scope {
     Scope::Account { channel: channel.clone(), account: account.clone() }
 }
 
-/// Works off cases, each in a task of its own, until the governor is gone.
-pub(crate) async fn work(shared: Weak<Shared>, mut cases: mpsc::UnboundedReceiver<Case>) {
+/// Works off cases, each in a task of its own, until `stop`.
+pub(crate) async fn work(
+    shared: Weak<Shared>,
+    mut cases: mpsc::UnboundedReceiver<Case>,
+    stop: CancellationToken,
+) {
     let mut open = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
@@ -176,6 +181,7 @@ pub(crate) async fn work(shared: Weak<Shared>, mut cases: mpsc::UnboundedReceive
                 Some(case) => { open.spawn(solve(Weak::clone(&shared), case)); }
                 None => return,
             },
+            () = stop.cancelled() => return,
             Some(_) = open.join_next() => {}
         }
     }

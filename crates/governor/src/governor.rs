@@ -107,7 +107,7 @@ impl Governor {
             tasks: TaskTracker::new(),
         };
         governor.take_over_holds().await?;
-        governor.tasks.spawn(auth::work(Arc::downgrade(&governor.shared), cases));
+        governor.tasks.spawn(auth::work(Arc::downgrade(&governor.shared), cases, governor.stop.clone()));
         governor.tasks.spawn(governor.overseer().run());
         Ok(governor)
     }
