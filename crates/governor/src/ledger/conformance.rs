@@ -67,6 +67,7 @@ macro_rules! ledger_conformance {
             order::a_rate_and_an_availability_of_one_stock_are_never_in_flight_together,
             order::a_newer_rate_waits_behind_an_older_availability,
             order::overlapping_availabilities_go_oldest_first,
+            order::a_rewritten_rate_is_as_young_as_its_inventory,
             order::a_rate_that_comes_back_takes_the_inventory_accepted_meanwhile,
             order::a_cell_rests_after_an_unknown_outcome,
             order::a_rest_outlives_the_commit_of_the_value_that_was_sent_again,

@@ -220,6 +220,8 @@ pub async fn an_availability_rewrites_every_waiting_rate_it_covers(factory: &dyn
     assert_eq!((carries("parked").await, carries("other plan").await), (0, 0));
     assert_eq!(carries("other property").await, 5);
     assert_eq!(desk.state("parked").await, State::Deferred);
+    let job = desk.take(Kind::Availability, "one plan").await;
+    desk.commit(&job).await;
     desk.pass(60);
     for _ in 0..3 {
         let job = desk.next(Kind::Rate).await.unwrap();
@@ -282,6 +284,21 @@ pub async fn overlapping_availabilities_go_oldest_first(factory: &dyn Factory) {
     desk.nothing(Kind::Availability).await;
     desk.commit(&job).await;
     desk.take(Kind::Availability, "all again").await;
+}
+
+/// A rate with the inventory of the newest availability does not overtake an older one that still waits.
+pub async fn a_rewritten_rate_is_as_young_as_its_inventory(factory: &dyn Factory) {
+    let desk = Desk::open(factory).await;
+    desk.accept(Mutation { priority: priority(1), ..rate("r1", "100", 5) }).await;
+    desk.accept(Mutation { rate_plan_code: plan("BAR"), ..availability("older", 4) }).await;
+    desk.accept(availability("newer", 3)).await;
+    assert_eq!(desk.record("r1").await.behind, Some(name("older")));
+    assert_eq!(desk.record("older").await.mutation.priority, priority(1));
+    desk.nothing(Kind::Rate).await;
+    let job = desk.take(Kind::Availability, "older").await;
+    desk.commit(&job).await;
+    let job = desk.take(Kind::Rate, "r1").await;
+    assert_eq!(job.mutation.value.inventory(), Some(rooms(3)));
 }
 
 /// A rate that was in flight when the availability came carries the newer inventory when it goes again.
