@@ -275,9 +275,10 @@ mod tests {
         let mut out = Vec::new();
         while let Some(frame) = frames.next().unwrap() {
             out.push(match frame {
-                Frame::Record { line, bytes, closed } => {
-                    (line, format!("{}{}", String::from_utf8_lossy(bytes), if closed { "" } else { " <open>" }))
-                }
+                Frame::Record { line, bytes, closed } => (
+                    line,
+                    format!("{}{}", String::from_utf8_lossy(bytes), if closed { "" } else { " <open>" }),
+                ),
                 Frame::TooLong { line, last } => (line, format!("<too long to {last}>")),
             });
         }

@@ -114,14 +114,11 @@ impl<'s> Check<'s> {
     }
 
     fn text(&mut self, field: Field) -> Option<&'s str> {
-        match self.get(field)? {
-            Raw::Text(text) => Some(text),
-            Raw::Cell(text) => Some(text),
-            other => {
-                self.fault(field, format_args!("must be text, not {}", other.shape()));
-                None
-            }
+        let raw = self.get(field)?;
+        if raw.as_text().is_none() {
+            self.fault(field, format_args!("must be text, not {}", raw.shape()));
         }
+        raw.as_text()
     }
 
     /// A text read by a function that knows its rule.
@@ -159,15 +156,15 @@ impl<'s> Check<'s> {
     }
 
     fn flag(&mut self, field: Field) -> Option<bool> {
-        match self.get(field)? {
-            Raw::Flag(flag) => return Some(*flag),
-            // Spreadsheets write booleans in capitals.
-            Raw::Cell(cell) if cell.eq_ignore_ascii_case("true") => return Some(true),
-            Raw::Cell(cell) if cell.eq_ignore_ascii_case("false") => return Some(false),
-            Raw::Cell(_) => self.fault(field, "must be true or false"),
-            other => self.fault(field, format_args!("must be true or false, not {}", other.shape())),
+        let raw = self.get(field)?;
+        if raw.as_flag().is_none() {
+            if let Raw::Cell(_) = raw {
+                self.fault(field, "must be true or false");
+            } else {
+                self.fault(field, format_args!("must be true or false, not {}", raw.shape()));
+            }
         }
-        None
+        raw.as_flag()
     }
 
     fn kind(&mut self) -> Option<Kind> {
@@ -259,16 +256,14 @@ impl<'s> Check<'s> {
     }
 
     fn amount(&mut self) -> Option<Amount> {
-        let text = match self.get(Field::Amount)? {
-            Raw::Text(text) => text,
-            Raw::Number(text) | Raw::Cell(text) => *text,
-            other => {
-                self.fault(
-                    Field::Amount,
-                    format_args!("must be a decimal, as text or number, not {}", other.shape()),
-                );
-                return None;
-            }
+        let raw = self.get(Field::Amount)?;
+        let text = if let Raw::Number(digits) = raw { Some(*digits) } else { raw.as_text() };
+        let Some(text) = text else {
+            self.fault(
+                Field::Amount,
+                format_args!("must be a decimal, as text or number, not {}", raw.shape()),
+            );
+            return None;
         };
         Amount::try_new(text).map_err(|rule| self.fault(Field::Amount, rule)).ok()
     }
