@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod intake;
 pub mod ledger;
 pub mod limiter;
 pub mod transport;
