@@ -179,7 +179,7 @@ pub fn admit(new: &Member, group: &[Member]) -> Admitted {
         new.kind == Kind::Availability && old.kind == Kind::Rate && !old.in_flight && new.excludes(old)
     }));
     let mut after: Vec<Member> = group.iter().filter(|old| !superseded.contains(&old.id)).cloned().collect();
-    after.push(Member { place, priority, ..new.clone() });
+    after.push(Member { priority, place, ..new.clone() });
     Admitted {
         rewritten: rewritten.iter().map(|rate| rate.id).collect(),
         promoted: promotions(&after),
@@ -200,7 +200,7 @@ pub fn superseded_at_settle(settled: &Member, group: &[Member]) -> Option<Succes
         .iter()
         .filter(|member| member.id != settled.id)
         .map(|member| {
-            if member.id == newer.id { Member { place, priority, ..member.clone() } } else { member.clone() }
+            if member.id == newer.id { Member { priority, place, ..member.clone() } } else { member.clone() }
         })
         .collect();
     Some(Succession { by: newer.id, place, priority, promoted: promotions(&after) })

@@ -287,7 +287,9 @@ impl World {
 
 fn play(steps: &[Step]) -> World {
     let mut world = World::default();
-    steps.iter().for_each(|step| world.step(step));
+    for step in steps {
+        world.step(step);
+    }
     world.drain();
     let lossless = |step: &Step| !matches!(step, Step::Cancel(_) | Step::Settle(_, End::Bury));
     if steps.iter().all(lossless) {

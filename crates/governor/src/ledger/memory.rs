@@ -36,7 +36,6 @@ pub struct MemoryLedger {
 
 impl MemoryLedger {
     /// An empty ledger with an id of its own.
-    #[expect(clippy::new_ret_no_self, reason = "a ledger is only ever shared")]
     pub fn new() -> Arc<Self> {
         Self::with_id(&Uuid::new_v4().simple().to_string())
     }

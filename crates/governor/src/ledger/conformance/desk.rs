@@ -174,7 +174,9 @@ impl Desk {
     pub async fn accept_over(&self, mutation: Mutation) -> (MutationId, Vec<CorrelationId>) {
         match self.enqueue(entry(mutation)).await {
             Admission::Accepted { id, superseded, .. } => (id, superseded),
-            other => panic!("not accepted but {other:?}"),
+            other @ (Admission::Known { .. } | Admission::Conflict | Admission::Stale { .. }) => {
+                panic!("not accepted but {other:?}")
+            }
         }
     }
 

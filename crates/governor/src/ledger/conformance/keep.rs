@@ -10,15 +10,15 @@ use super::Factory;
 use super::desk::{Desk, at, availability, entry, lane, min_stay, name, property, rate, stop_sell};
 use crate::ledger::{Counts, Filter, MutationId, PastCall, Record};
 
-fn batch(text: &str) -> Option<BatchName> {
-    Some(BatchName::try_new(text).unwrap())
+fn batch(text: &str) -> BatchName {
+    BatchName::try_new(text).unwrap()
 }
 
 /// Waiting and parked ones are taken back; one whose bytes may have left is not.
 pub async fn a_cancel_takes_back_what_waits_and_leaves_what_is_in_flight(factory: &dyn Factory) {
     let mut desk = Desk::open(factory).await;
     let of_batch =
-        |number: u32, id: &str| at(number, Mutation { batch: batch("night"), ..rate(id, "100", 4) });
+        |number: u32, id: &str| at(number, Mutation { batch: Some(batch("night")), ..rate(id, "100", 4) });
     desk.accept(of_batch(1, "in flight")).await;
     desk.accept(of_batch(2, "parked")).await;
     desk.accept(of_batch(3, "waiting")).await;
@@ -27,7 +27,7 @@ pub async fn a_cancel_takes_back_what_waits_and_leaves_what_is_in_flight(factory
     let job = desk.take(Kind::Rate, "parked").await;
     desk.fail(&job, 60).await;
     desk.pass(1);
-    let filter = Filter { batch: batch("night"), ..Filter::default() };
+    let filter = Filter { batch: Some(batch("night")), ..Filter::default() };
     let taken = desk.ledger.cancel(&filter, desk.now).await.unwrap();
     desk.balance().await;
     assert_eq!(taken, vec![name("parked"), name("waiting")]);
@@ -185,8 +185,8 @@ pub async fn pages_of_a_list_neither_skip_nor_repeat(factory: &dyn Factory) {
 /// Each part of a filter narrows; together they narrow more.
 pub async fn filters_narrow_a_list(factory: &dyn Factory) {
     let mut desk = Desk::open(factory).await;
-    desk.accept(Mutation { batch: batch("night"), ..rate("rate", "100", 4) }).await;
-    desk.accept(at(2, Mutation { batch: batch("night"), ..min_stay("restriction", 2) })).await;
+    desk.accept(Mutation { batch: Some(batch("night")), ..rate("rate", "100", 4) }).await;
+    desk.accept(at(2, Mutation { batch: Some(batch("night")), ..min_stay("restriction", 2) })).await;
     desk.accept(Mutation { ota: ChannelName::try_new("ota_y").unwrap(), ..stop_sell("other", true) }).await;
     desk.pass(10);
     let job = desk.take(Kind::Rate, "rate").await;
@@ -197,8 +197,8 @@ pub async fn filters_narrow_a_list(factory: &dyn Factory) {
     };
     let all = Filter::default;
     assert_eq!(ids(all()).await, [1, 2, 3]);
-    assert_eq!(ids(Filter { batch: batch("night"), ..all() }).await, [1, 2]);
-    assert_eq!(ids(Filter { batch: batch("nigh"), ..all() }).await, [0_i64; 0]);
+    assert_eq!(ids(Filter { batch: Some(batch("night")), ..all() }).await, [1, 2]);
+    assert_eq!(ids(Filter { batch: Some(batch("nigh")), ..all() }).await, [0_i64; 0]);
     assert_eq!(ids(Filter { state: Some(State::Deferred), ..all() }).await, [1]);
     assert_eq!(ids(Filter { kind: Some(Kind::Restriction), ..all() }).await, [2, 3]);
     assert_eq!(ids(Filter { property_id: Some(property(2)), ..all() }).await, [2]);
