@@ -15,6 +15,29 @@
 //! only for those in flight and for older values, so a group can never wait for itself: a rate is as
 //! young as the inventory it was given, and no availability waits for a waiting rate.
 //!
+//! ```
+//! use ota_governor_core::mutation::{Kind, Priority};
+//! use ota_governor_core::name::RatePlanCode;
+//! use ota_governor_core::order::{Member, Standing, admit, standing};
+//!
+//! let rate = |id| Member {
+//!     id,
+//!     kind: Kind::Rate,
+//!     plan: RatePlanCode::try_new("BAR").ok(),
+//!     fields: 0,
+//!     in_flight: false,
+//!     priority: Priority::default(),
+//!     place: id,
+//!     due: None,
+//! };
+//! // The older still waits: the newer takes its place.
+//! let admitted = admit(&rate(8), &[rate(5)]);
+//! assert_eq!((admitted.superseded, admitted.place), (vec![5], 5));
+//! // The older is on the wire: the newer waits for its answer.
+//! let sent = Member { in_flight: true, ..rate(5) };
+//! assert_eq!(standing(&rate(8), &[sent, rate(8)], &[]), Standing::Behind(5));
+//! ```
+//!
 //! Beside the group a store keeps two small things per group, also after their mutations are final:
 //! the [`Rest`]s, one per cell, and the [`Stock`]s, the newest accepted inventory per plan scope. When
 //! it gives a rate another inventory it recomputes the idempotency key, and a rest that was of this

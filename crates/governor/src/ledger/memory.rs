@@ -28,6 +28,16 @@ use super::{
 use book::Book;
 
 /// A [`Ledger`] that lives and dies with its process.
+///
+/// ```
+/// use ota_governor::ledger::Ledger;
+/// use ota_governor::ledger::memory::MemoryLedger;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let ledger = MemoryLedger::new();
+/// assert_eq!(ledger.tallies().await.unwrap().accepted, 0);
+/// # });
+/// ```
 #[derive(Debug)]
 pub struct MemoryLedger {
     id: String,
