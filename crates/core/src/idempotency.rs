@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
+use crate::mutation::money::Amount;
 use crate::mutation::{Mutation, Value};
+use crate::name::{BatchName, RatePlanCode};
 
 /// How a channel's idempotency keys are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,9 +21,9 @@ pub enum Recipe {
 /// The idempotency key of a mutation: 64 hex digits, the same for every attempt that says the same.
 ///
 /// [`Recipe::Content`] hashes `property_id|ota|rate_plan_code|room_type_code|stay_date|amount|currency`,
-/// the amount with the digits it was given with. A kind without an amount puts its own name there and its value in place of the
-/// currency (`availability|4`, `restriction|min_stay=2,stop_sell=true`), and a missing plan is empty:
-/// no two kinds share a key, as no amount is a word.
+/// the amount with the digits it was given with. A kind without an amount puts its own name there and
+/// its value in place of the currency (`availability|4`, `restriction|min_stay=2,stop_sell=true`), and
+/// a missing plan is empty: no two kinds share a key, as no amount is a word.
 ///
 /// [`Recipe::Revision`] hashes the ledger's id, the cell, the correlation id, the value (the amount by
 /// its digits, as they are sent) and the revision, each with its length, so that no two contents run
@@ -34,7 +36,7 @@ pub fn key(recipe: Recipe, ledger_id: &str, mutation: &Mutation, revision: u64) 
             hash.text(ledger_id);
             hash.text(mutation.correlation_id.as_str());
             hash.cell(mutation);
-            hash.value(&mutation.value, |amount| amount.to_string());
+            hash.value(&mutation.value, Amount::to_string);
             hash.text(&revision.to_string());
             hash.finish()
         }
@@ -46,7 +48,7 @@ pub fn key(recipe: Recipe, ledger_id: &str, mutation: &Mutation, revision: u64) 
                 }
                 Value::Restriction(_) => (mutation.kind().to_string(), set_fields(&mutation.value)),
             };
-            let plan = mutation.rate_plan_code.as_ref().map_or("", |plan| plan.as_str());
+            let plan = mutation.rate_plan_code.as_ref().map_or("", RatePlanCode::as_str);
             let text = format!(
                 "{}|{}|{plan}|{}|{}|{amount}|{currency}",
                 mutation.property_id, mutation.ota, mutation.room_type_code, mutation.stay_date,
@@ -71,7 +73,7 @@ pub fn content_hash(mutation: &Mutation) -> [u8; 32] {
     hash.option(mutation.time_zone.as_deref());
     hash.option(mutation.expires_at.map(|at| at.as_micros().to_string()).as_deref());
     hash.option(mutation.sequence.map(|sequence| sequence.to_string()).as_deref());
-    hash.option(mutation.batch.as_ref().map(|batch| batch.as_str()));
+    hash.option(mutation.batch.as_ref().map(BatchName::as_str));
     hash.finish()
 }
 
@@ -101,11 +103,11 @@ impl Fields {
         self.text(mutation.kind().as_str());
         self.text(mutation.property_id.as_str());
         self.text(mutation.room_type_code.as_str());
-        self.option(mutation.rate_plan_code.as_ref().map(|plan| plan.as_str()));
+        self.option(mutation.rate_plan_code.as_ref().map(RatePlanCode::as_str));
         self.text(&mutation.stay_date.to_string());
     }
 
-    fn value(&mut self, value: &Value, digits: impl Fn(&crate::mutation::money::Amount) -> String) {
+    fn value(&mut self, value: &Value, digits: impl Fn(&Amount) -> String) {
         match value {
             Value::Rate { amount, currency, inventory } => {
                 self.text(&digits(amount));
@@ -143,3 +145,6 @@ fn hex(bytes: &[u8]) -> String {
         text
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,31 @@
 //! | after every change | [`arrange`]: which may go, which must wait, and for what or until when |
 //!
 //! Ids are given in the order of acceptance, so an older mutation has a smaller id. A mutation waits
-//! only for older ones and for those in flight, so a group can never wait for itself.
+//! only for those in flight and for older values, so a group can never wait for itself: a rate is as
+//! young as the inventory it was given, and no availability waits for a waiting rate.
+//!
+//! ```
+//! use ota_governor_core::mutation::{Kind, Priority};
+//! use ota_governor_core::name::RatePlanCode;
+//! use ota_governor_core::order::{Member, Standing, admit, standing};
+//!
+//! let rate = |id| Member {
+//!     id,
+//!     kind: Kind::Rate,
+//!     plan: RatePlanCode::try_new("BAR").ok(),
+//!     fields: 0,
+//!     in_flight: false,
+//!     priority: Priority::default(),
+//!     place: id,
+//!     due: None,
+//! };
+//! // The older still waits: the newer takes its place.
+//! let admitted = admit(&rate(8), &[rate(5)]);
+//! assert_eq!((admitted.superseded, admitted.place), (vec![5], 5));
+//! // The older is on the wire: the newer waits for its answer.
+//! let sent = Member { in_flight: true, ..rate(5) };
+//! assert_eq!(standing(&rate(8), &[sent, rate(8)], &[]), Standing::Behind(5));
+//! ```
 //!
 //! Beside the group a store keeps two small things per group, also after their mutations are final:
 //! the [`Rest`]s, one per cell, and the [`Stock`]s, the newest accepted inventory per plan scope. When
@@ -79,12 +103,24 @@ impl Member {
         self.id != other.id && touches((self.kind, self.plan.as_ref()), (other.kind, other.plan.as_ref()))
     }
 
-    /// Whether the younger, while both wait, goes only after this one.
+    /// Whether `other`, while both wait, goes only after this one; `age` is the other's [`age`](Self::age).
     ///
     /// An availability need not wait for an older rate: accepting it gave that rate its inventory.
-    fn stands_before(&self, younger: &Self) -> bool {
-        let may_be_overtaken = self.kind == Kind::Rate && younger.kind == Kind::Availability;
-        self.id < younger.id && self.excludes(younger) && !may_be_overtaken
+    fn stands_before(&self, other: &Self, age: i64) -> bool {
+        let may_be_overtaken = self.kind == Kind::Rate && other.kind == Kind::Availability;
+        self.id < age && self.excludes(other) && !may_be_overtaken
+    }
+
+    /// The id of the newest mutation whose value it carries: that of the newest open availability that
+    /// covers a rate, as it has its inventory; else its own.
+    ///
+    /// A rate with the inventory of a new availability must not overtake a somewhat older one that still
+    /// waits, which would put its inventory over the newer.
+    fn age(&self, group: &[Self]) -> i64 {
+        let covers = |other: &&Self| {
+            self.kind == Kind::Rate && other.kind == Kind::Availability && other.excludes(self)
+        };
+        group.iter().filter(covers).map(|other| other.id).fold(self.id, i64::max)
     }
 }
 
@@ -166,7 +202,7 @@ pub fn admit(new: &Member, group: &[Member]) -> Admitted {
         new.kind == Kind::Availability && old.kind == Kind::Rate && !old.in_flight && new.excludes(old)
     }));
     let mut after: Vec<Member> = group.iter().filter(|old| !superseded.contains(&old.id)).cloned().collect();
-    after.push(Member { place, priority, ..new.clone() });
+    after.push(Member { priority, place, ..new.clone() });
     Admitted {
         rewritten: rewritten.iter().map(|rate| rate.id).collect(),
         promoted: promotions(&after),
@@ -187,7 +223,7 @@ pub fn superseded_at_settle(settled: &Member, group: &[Member]) -> Option<Succes
         .iter()
         .filter(|member| member.id != settled.id)
         .map(|member| {
-            if member.id == newer.id { Member { place, priority, ..member.clone() } } else { member.clone() }
+            if member.id == newer.id { Member { priority, place, ..member.clone() } } else { member.clone() }
         })
         .collect();
     Some(Succession { by: newer.id, place, priority, promoted: promotions(&after) })
@@ -197,21 +233,22 @@ pub fn superseded_at_settle(settled: &Member, group: &[Member]) -> Option<Succes
 ///
 /// A member in flight that would be superseded if it failed inherits nothing: it never goes again.
 pub fn promotions(group: &[Member]) -> Vec<(i64, Priority)> {
-    let mut youngest_first: Vec<Member> = group.to_vec();
-    youngest_first.sort_by_key(|member| std::cmp::Reverse(member.id));
+    let mut youngest_first: Vec<(i64, Member)> =
+        group.iter().map(|member| (member.age(group), member.clone())).collect();
+    youngest_first.sort_by_key(|(age, member)| std::cmp::Reverse((*age, member.id)));
     let mut promoted = Vec::new();
-    let mut seen: Vec<Member> = Vec::with_capacity(group.len());
-    for mut member in youngest_first {
+    let mut seen: Vec<(i64, Member)> = Vec::with_capacity(group.len());
+    for (age, mut member) in youngest_first {
         let urgent = seen
             .iter()
-            .filter(|younger| member.stands_before(younger) && !younger.supersedes(&member))
-            .map(|younger| younger.priority)
+            .filter(|(age, younger)| member.stands_before(younger, *age) && !younger.supersedes(&member))
+            .map(|(_, younger)| younger.priority)
             .min();
         if let Some(urgent) = urgent.filter(|urgent| *urgent < member.priority) {
             member.priority = urgent;
             promoted.push((member.id, urgent));
         }
-        seen.push(member);
+        seen.push((age, member));
     }
     promoted.sort_unstable();
     promoted
@@ -242,7 +279,7 @@ pub fn newer_than(dead: &Member, others: &[Member]) -> Option<i64> {
         .iter()
         .filter(|newer| {
             let overlaps = dead.kind != Kind::Restriction || dead.fields & newer.fields != 0;
-            dead.stands_before(newer) && overlaps
+            dead.stands_before(newer, newer.id) && overlaps
         })
         .map(|newer| newer.id)
         .max()
@@ -250,9 +287,10 @@ pub fn newer_than(dead: &Member, others: &[Member]) -> Option<i64> {
 
 /// Whether a waiting member may go, whatever the time is.
 pub fn standing(member: &Member, group: &[Member], rests: &[Rest]) -> Standing {
+    let age = member.age(group);
     let ahead = group
         .iter()
-        .filter(|other| other.stands_before(member) || (other.in_flight && other.excludes(member)))
+        .filter(|other| other.stands_before(member, age) || (other.in_flight && other.excludes(member)))
         .min_by_key(|other| (!other.in_flight, other.id));
     if let Some(ahead) = ahead {
         return Standing::Behind(ahead.id);

@@ -29,7 +29,7 @@ use frames::{Frame, Frames, MAX_RECORD};
 
 /// A channel whose configured time zone does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("time_zone {zone:?} of channel {channel} {source}")]
+#[error("time_zone {zone:?} of channel {channel} does not exist")]
 pub struct ChannelZoneError {
     channel: ChannelName,
     zone: String,

@@ -8,15 +8,18 @@
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod memory;
+mod record;
 pub mod sqlite;
 
 use std::time::Duration;
 
+pub use record::{Counts, Filter, PastCall, Record, Replay, Tallies, Tally};
+
 use async_trait::async_trait;
 use ota_governor_core::idempotency::Recipe;
 use ota_governor_core::lane::{LaneKey, Scope};
-use ota_governor_core::mutation::{Kind, Mutation, Priority};
-use ota_governor_core::name::{AccountName, BatchName, ChannelName, CorrelationId, PropertyId};
+use ota_governor_core::mutation::{Mutation, Priority};
+use ota_governor_core::name::{ChannelName, CorrelationId, PropertyId};
 use ota_governor_core::state::{DeadReason, DeferReason, State};
 use ota_governor_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -278,136 +281,6 @@ pub struct Hold {
     pub detail: String,
 }
 
-/// A row of the tally: how many mutations of a lane and priority stand where.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Tally {
-    /// The lane.
-    pub lane: LaneKey,
-    /// The state.
-    pub state: State,
-    /// The priority.
-    pub priority: Priority,
-    /// How many.
-    pub count: u64,
-}
-
-/// All counts of a ledger.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Tallies {
-    /// Per lane, state and priority.
-    pub rows: Vec<Tally>,
-    /// Ever accepted.
-    pub accepted: u64,
-    /// Finished rows removed after retention.
-    pub pruned: u64,
-    /// Dead letters discarded.
-    pub discarded: u64,
-}
-
-/// Everything the ledger knows of one mutation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// Its id.
-    pub id: MutationId,
-    /// The mutation, with inherited priority and rewritten inventory.
-    pub mutation: Mutation,
-    /// Where it stands.
-    pub state: State,
-    /// The revision of its cell.
-    pub revision: u64,
-    /// Its idempotency key.
-    pub idempotency_key: String,
-    /// When it was accepted.
-    pub accepted_at: Timestamp,
-    /// When its state last changed.
-    pub changed_at: Timestamp,
-    /// When it is due, if parked.
-    pub due: Option<Timestamp>,
-    /// When it expires.
-    pub expires: Option<Timestamp>,
-    /// Why it is parked or dead: the word of [`DeferReason`] or [`DeadReason`].
-    pub reason: Option<String>,
-    /// Attempts counted.
-    pub attempts: u32,
-    /// Requests sent.
-    pub requests: u32,
-    /// How many of them were answered 429.
-    pub throttled: u32,
-    /// The last status answered.
-    pub last_status: Option<u16>,
-    /// The beginning of the last answer.
-    pub last_answer: Option<String>,
-    /// The channel's confirmation.
-    pub confirmation_id: Option<String>,
-    /// What superseded it.
-    pub superseded_by: Option<CorrelationId>,
-    /// The value it replaced when it was accepted.
-    pub replaced: Option<CorrelationId>,
-    /// The open mutation of the same stock that must settle first, if any.
-    pub behind: Option<CorrelationId>,
-    /// Its requests, oldest first.
-    pub history: Vec<Attempt>,
-}
-
-/// Which mutations.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// With this id.
-    pub correlation_id: Option<CorrelationId>,
-    /// Of this batch.
-    pub batch: Option<BatchName>,
-    /// In this state.
-    pub state: Option<State>,
-    /// On this channel.
-    pub ota: Option<ChannelName>,
-    /// Of this account.
-    pub account: Option<AccountName>,
-    /// Of this kind.
-    pub kind: Option<Kind>,
-    /// Of this property.
-    pub property_id: Option<PropertyId>,
-    /// With this reason.
-    pub reason: Option<String>,
-    /// Whose state changed at or after this.
-    pub changed_since: Option<Timestamp>,
-}
-
-/// What became of a dead letter that was to be replayed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Replay {
-    /// Queued again.
-    Queued,
-    /// Refused: a newer value of its cell exists.
-    Newer {
-        /// That value's mutation, if it is still on record.
-        by: Option<CorrelationId>,
-    },
-}
-
-/// A call made earlier that still counts against limits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PastCall {
-    /// The lane.
-    pub lane: LaneKey,
-    /// The property.
-    pub property: PropertyId,
-    /// When it was sent.
-    pub sent_at: Timestamp,
-    /// When it was answered; `None`: never known, it counts until the restart.
-    pub answered_at: Option<Timestamp>,
-}
-
-/// Counts of a set of mutations, for a report.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Per state, in the order of [`State::ALL`].
-    pub states: [u64; 7],
-    /// Requests sent.
-    pub requests: u64,
-    /// Of those, answered 429.
-    pub throttled: u64,
-}
-
 /// The durable record of every mutation. One dispatcher at a time uses `claim` and `settle`.
 #[async_trait]
 pub trait Ledger: Send + Sync + std::fmt::Debug {
@@ -416,21 +289,33 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
 
     /// Accepts mutations in order. All answers are durable on return.
     ///
+    /// A name is known or in conflict by [`content_hash`](ota_governor_core::idempotency::content_hash) of
+    /// what was first handed in, whatever it inherited since, for as long as its mutation is on record. A
+    /// `sequence` equal to the cell's last is accepted, one without leaves the cell's last as it is.
+    ///
     /// # Cancel safety
     /// Dropped, the group may or may not have been accepted; asking again with the same ids tells.
     async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Admission>, LedgerError>;
 
     /// Takes the most urgent mutations that may go now, one per pick, and records the intent to send
-    /// them before it returns. Parked ones whose time has come take part; expired ones are dead-lettered.
+    /// them before it returns. Parked ones whose time has come take part; expired ones (`expires <= now`)
+    /// are dead-lettered, at most 1,000 in one call, and cost no pick. A pick that finds nothing is left
+    /// out. Jobs come by priority, equal ones in the order of their picks.
     async fn claim(&self, claim: Claim) -> Result<Claimed, LedgerError>;
 
     /// What waits in a lane. Parked ones whose time has come count as ready.
     async fn head(&self, lane: &LaneKey, now: Timestamp) -> Result<Head, LedgerError>;
 
     /// Writes outcomes with the lane's state.
+    ///
+    /// An outcome of a mutation that is not in flight changes nothing and is answered with its state; one
+    /// of a mutation not on record is left out of the answer. A newer value that supersedes the settled one
+    /// takes over its place and urgency as at acceptance. A rate that goes back takes the inventory of the
+    /// newest availability accepted since.
     async fn settle(&self, settlement: Settlement) -> Result<Vec<Settled>, LedgerError>;
 
-    /// A mark that moves whenever this lane gets work or a hold changes, by this or another process.
+    /// A mark that moves whenever this lane gets work or a hold changes, by this or another process. Work is
+    /// also what becomes free by a settlement or a cancel in another lane, and a new due time.
     /// Register (`borrow_and_update`) before the look.
     fn changes(&self, lane: &LaneKey) -> watch::Receiver<u64>;
 
@@ -441,7 +326,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// The lanes with open mutations.
     async fn lanes(&self) -> Result<Vec<LaneKey>, LedgerError>;
 
-    /// Marks which lanes are keyed by property: their heads list properties.
+    /// Marks exactly these lanes as keyed by property: their heads list properties.
     async fn key_by_property(&self, lanes: Vec<LaneKey>) -> Result<(), LedgerError>;
 
     /// The health kept for a lane, as JSON.
@@ -470,19 +355,28 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         limit: usize,
     ) -> Result<Vec<Record>, LedgerError>;
 
-    /// Puts dead letters back in the queue, attempts anew, same key.
+    /// Puts dead letters back in the queue at the place they had, attempts anew, history and key kept.
+    ///
+    /// Refused if a value that is newer and was not cancelled would be overwritten, on record or not: one
+    /// of its cell (of a restriction: one that shares a field), and for an availability also a newer rate
+    /// or availability of the same stock. A replayed rate takes the newest inventory, and then a new key.
+    /// One that is open already is answered `Queued`; one that is no dead letter, or is not on record, as
+    /// `Newer`.
     async fn replay(&self, ids: Vec<MutationId>, now: Timestamp) -> Result<Vec<Replay>, LedgerError>;
 
     /// Removes dead letters for good; returns how many there were.
     async fn discard(&self, ids: Vec<MutationId>) -> Result<u64, LedgerError>;
 
-    /// Takes back what is not in flight and not final; returns the ids taken back.
+    /// Takes back what is not in flight and not final; returns the ids taken back, oldest first.
+    ///
+    /// What those had passed on already (a place, urgency, an availability's inventory) stays passed on.
     async fn cancel(&self, filter: &Filter, now: Timestamp) -> Result<Vec<CorrelationId>, LedgerError>;
 
     /// Counts of these mutations, per channel.
     async fn counts(&self, ids: &[MutationId]) -> Result<Vec<(ChannelName, Counts)>, LedgerError>;
 
-    /// Calls that were sent at or after `since`, and all still in flight when the process before died.
+    /// Calls that were sent at or after `since`, and all still in flight when the process before died, in
+    /// the order sent. Calls outlive the record of a dead letter that was discarded.
     async fn past_calls(&self, since: Timestamp) -> Result<Vec<PastCall>, LedgerError>;
 
     /// At start: mutations left in flight by a dead process are due at `now` again, as of unknown outcome,
@@ -493,7 +387,8 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     async fn recover(&self, now: Timestamp, rest: Duration) -> Result<u64, LedgerError>;
 
     /// Removes finished rows whose state changed before `before`, and cells whose stay date is before it.
-    /// Bounded work per call; returns how many rows went.
+    /// Bounded work per call (2,000 rows); returns how many went. The highest id that left a cell's record
+    /// is kept with the cell, so that a replay is still refused for it.
     async fn prune(&self, before: Timestamp, retention: Duration) -> Result<u64, LedgerError>;
 
     /// Waits until everything handed in is on disk, then lets go of the store.

@@ -28,6 +28,16 @@ use super::{
 use book::Book;
 
 /// A [`Ledger`] that lives and dies with its process.
+///
+/// ```
+/// use ota_governor::ledger::Ledger;
+/// use ota_governor::ledger::memory::MemoryLedger;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let ledger = MemoryLedger::new();
+/// assert_eq!(ledger.tallies().await.unwrap().accepted, 0);
+/// # });
+/// ```
 #[derive(Debug)]
 pub struct MemoryLedger {
     id: String,
@@ -36,7 +46,6 @@ pub struct MemoryLedger {
 
 impl MemoryLedger {
     /// An empty ledger with an id of its own.
-    #[expect(clippy::new_ret_no_self, reason = "a ledger is only ever shared")]
     pub fn new() -> Arc<Self> {
         Self::with_id(&Uuid::new_v4().simple().to_string())
     }
