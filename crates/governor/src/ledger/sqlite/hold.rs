@@ -25,9 +25,7 @@ pub(super) fn put(tx: &mut Tx<'_>, holds: &[Hold]) -> Outcome<()> {
             hold.until.map(Timestamp::as_micros),
             &hold.detail,
         ))?;
-    }
-    if !holds.is_empty() {
-        tx.touch_all();
+        tx.touch_scope(&hold.scope);
     }
     Ok(())
 }
@@ -48,7 +46,7 @@ pub(super) fn lift(tx: &mut Tx<'_>, scope: &Scope, cause: Option<HoldCause>) -> 
     }
     lifted.sort_by_key(|hold| hold.cause);
     if !lifted.is_empty() {
-        tx.touch_all();
+        tx.touch_scope(scope);
     }
     Ok(lifted)
 }

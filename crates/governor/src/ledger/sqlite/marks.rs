@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use ota_governor_core::lane::LaneKey;
+use ota_governor_core::lane::{LaneKey, Scope};
 use tokio::sync::watch;
 
 /// One mark per lane that somebody watches, and one for the set of lanes.
@@ -32,6 +32,18 @@ impl Marks {
         if let Some(mark) = lanes.get(lane) {
             step(mark);
         }
+    }
+
+    /// Moves the marks of the lanes that a hold on this scope concerns.
+    pub(super) fn move_scope(&self, scope: &Scope) {
+        let property = match scope {
+            Scope::Property { property, .. } => Some(property),
+            Scope::Channel { .. } | Scope::Account { .. } | Scope::Endpoint { .. } | Scope::Lane { .. } => {
+                None
+            }
+        };
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.iter().filter(|(lane, _)| scope.covers(lane, property)).for_each(|(_, mark)| step(mark));
     }
 
     pub(super) fn move_set(&self) {

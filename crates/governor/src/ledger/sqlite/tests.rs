@@ -13,6 +13,7 @@ use super::*;
 mod crash;
 mod differential;
 mod lanes;
+mod suite;
 
 fn open_as(path: &Path, dispatcher: bool) -> Result<Arc<SqliteLedger>, LedgerError> {
     SqliteLedger::open(path, OpenOptions { dispatcher, clock: Clock::system() })

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use ota_governor_core::lane::LaneKey;
+use ota_governor_core::lane::{LaneKey, Scope};
 use ota_governor_core::name::{AccountName, ChannelName, EndpointName};
 use ota_governor_core::state::State;
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
@@ -47,7 +47,8 @@ impl Lanes {
 pub(super) struct Moved {
     pub(super) lanes: BTreeSet<Arc<LaneKey>>,
     pub(super) set: bool,
-    pub(super) all: bool,
+    /// Where a hold has changed.
+    pub(super) scopes: Vec<Scope>,
 }
 
 /// A transaction under way.
@@ -170,9 +171,9 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Every mark moves: a hold has changed.
-    pub(super) const fn touch_all(&mut self) {
-        self.moved.all = true;
+    /// The marks of the lanes of a scope move: a hold on it has changed.
+    pub(super) fn touch_scope(&mut self, scope: &Scope) {
+        self.moved.scopes.push(scope.clone());
     }
 
     /// Writes the counts; the last thing before the commit.

@@ -168,10 +168,11 @@ impl Desk {
     fn serve_group(&mut self, mut group: Vec<Box<dyn Call>>, lanes: &mut Lanes) {
         match self.commit(&mut group, lanes) {
             Ok(moved) => {
+                // First the marks: who has the answer finds them moved.
+                self.announce(&moved);
                 for call in group {
                     call.answer(Ok(()));
                 }
-                self.announce(&moved);
             }
             Err(End::NotBegun(fault)) => {
                 let fault = Arc::new(fault);
@@ -219,14 +220,13 @@ impl Desk {
     }
 
     fn announce(&self, moved: &Moved) {
-        if moved.all {
-            self.marks.move_all();
-            return;
-        }
         for lane in &moved.lanes {
             self.marks.move_lane(lane);
         }
-        if moved.set {
+        for scope in &moved.scopes {
+            self.marks.move_scope(scope);
+        }
+        if moved.set || !moved.scopes.is_empty() {
             self.marks.move_set();
         }
     }
