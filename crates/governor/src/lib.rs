@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod config;
 pub mod governor;
+pub mod intake;
 pub mod ledger;
 pub mod limiter;
 pub mod token;

@@ -12,7 +12,7 @@ mod raw;
 #[cfg(test)]
 mod tests;
 
-pub use context::{Context, Rules};
+pub use context::{Context, PROPERTY_ID_PATTERN, Rules};
 pub use field::{Field, unknown_rule};
 
 use jiff::tz::TimeZone;
