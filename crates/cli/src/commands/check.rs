@@ -66,7 +66,7 @@ pub(super) fn examine<R: Read>(
             Ok(_) => good += 1,
             Err(faults) => {
                 bad += 1;
-                for fault in faults.iter() {
+                for fault in &faults {
                     writeln!(out, "line {}: {fault}", read.line)?;
                 }
                 let more = faults.len().saturating_sub(faults.iter().len());

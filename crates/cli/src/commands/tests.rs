@@ -236,3 +236,32 @@ async fn looking_makes_no_ledger_where_none_is() {
     assert!(invocation.open_ledger(&config).is_err());
     assert!(!path.exists());
 }
+
+#[tokio::test]
+async fn commands_work_beside_the_process_that_dispatches_from_the_file() {
+    use ota_governor::core::state::State;
+    use ota_governor::ledger::sqlite::{OpenOptions, SqliteLedger};
+
+    let dir = tempfile::tempdir().unwrap();
+    let (db, config) = (dir.path().join("governor.db"), dir.path().join("governor.toml"));
+    std::fs::write(&config, format!("[ledger]\nurl = \"sqlite:{}\"\n{CONFIG}", db.display())).unwrap();
+    let clock = Clock::system();
+    let dispatcher = SqliteLedger::open(&db, OpenOptions { dispatcher: true, clock: clock.clone() }).unwrap();
+    let entry = Entry { mutation: availability("m1", 1, 5), recipe: Recipe::Revision, expires: None };
+    dispatcher.enqueue(vec![entry], clock.now()).await.unwrap();
+    let run = async |line: &str| {
+        let words = ["ota-governor", "--config", config.to_str().unwrap()].into_iter().chain(line.split(' '));
+        let mut out = Vec::new();
+        let exit = super::run(Arguments::parse_from(words), &mut out).await.unwrap();
+        (exit, String::from_utf8(out).unwrap())
+    };
+    assert_eq!(run("pause booking_com").await.0, Exit::Done);
+    assert_eq!(dispatcher.holds().await.unwrap().len(), 1);
+    let (_, said) = run("explain m1").await;
+    assert!(said.contains("lifts a hold on booking_com"), "{said}");
+    assert_eq!(run("cancel m1").await, (Exit::Done, "m1 is cancelled\n".to_owned()));
+    let id = CorrelationId::try_new("m1").unwrap();
+    assert_eq!(dispatcher.get(&id).await.unwrap().unwrap().state, State::Cancelled);
+    assert!(run("status --json").await.1.contains("\"accepted\":1"));
+    dispatcher.close().await.unwrap();
+}
