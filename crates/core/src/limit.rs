@@ -1,5 +1,17 @@
 //! Limits: what they are, and the exact arithmetic of what may leave when.
 
+mod bucket;
+mod budget;
+mod fixed;
+mod pacing;
+mod rule;
+mod sliding;
+
+#[cfg(test)]
+mod tests;
+
+pub use budget::{Budget, Fit};
+
 use std::num::NonZeroU64;
 use std::time::Duration;
 

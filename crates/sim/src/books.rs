@@ -163,7 +163,7 @@ pub struct LimitBooks {
     pub until: Option<At>,
     /// Calls admitted.
     pub admitted: u64,
-    /// Calls that it did not admit.
+    /// Calls over it, refused or slowed.
     pub refused: u64,
     /// Whether more calls arrived in one window than `max`.
     pub over: bool,

@@ -1,4 +1,10 @@
 //! The simulated OTA judged from outside: in virtual time, and over real sockets.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    reason = "a helper of a test may fail it, and reads best as it is called"
+)]
 
 #[path = "it/books.rs"]
 mod books;

@@ -1,4 +1,4 @@
-//! The ledger in a SQLite file.
+//! The ledger in a `SQLite` file.
 //!
 //! One thread writes and commits what has gathered ([`writer`]); two read. Every answer of a change is
 //! given after the commit that holds it is on disk. One process at a time dispatches from a file
@@ -61,7 +61,7 @@ pub struct OpenOptions {
     pub clock: Clock,
 }
 
-/// The durable ledger of one machine: a SQLite file.
+/// The durable ledger of one machine: a `SQLite` file.
 ///
 /// Dropped, it waits until what was handed in is on disk; [`Ledger::close`] does the same without
 /// blocking the runtime.

@@ -96,6 +96,21 @@ impl Gates {
         gates.filter_map(|gate| gate.count(now, scope, wall, admitted)).collect()
     }
 
+    /// Counts a call that is in flight already in the concurrency limits that have come since.
+    pub(crate) fn adopt(&mut self, now: At, scope: Scope<'_>, wall: Wall, holds: &mut Vec<Hold>) {
+        for gate in self.open.iter_mut().filter(|gate| gate.applies(scope)) {
+            let held = holds.iter().any(|hold| hold.gate == gate.id);
+            if !held && matches!(gate.limit.rule, Rule::Concurrency { .. }) {
+                let rule = gate.limit.rule.clone();
+                let property: Arc<str> = gate.key(scope).into();
+                let budget = gate.budget(now, scope, wall);
+                budget.meter.take(&rule, now);
+                budget.seen.held = (budget.seen.held.0 + 1, budget.seen.held.1 + 1);
+                holds.push(Hold { gate: gate.id, property, counted: true, admitted: true });
+            }
+        }
+    }
+
     /// The call has ended.
     pub(crate) fn release(&mut self, holds: &[Hold]) {
         for hold in holds {

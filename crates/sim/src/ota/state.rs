@@ -13,7 +13,7 @@ use crate::at::At;
 use crate::books::{Arrival, Books, CellKey, ChannelBooks, InventoryKey, Store, Tally};
 use crate::clock::Wall;
 use crate::config::{Config, ConfigError, Kind, Outage, OutageKind, Patch, is_slug, patch_of};
-use crate::limit::Hold;
+use crate::limit::{Hold, Scope};
 use crate::reaction::Ticket;
 
 use super::answer::Asked;
@@ -165,9 +165,18 @@ impl State {
     }
 
     fn set_patch(&mut self, now: At, slug: &str, patch: &Patch) -> Result<(), ConfigError> {
+        let wall = self.wall;
         let channel = self.existing(slug)?;
         channel.patch(patch, now);
         let config = channel.config.clone();
+        let Self { channels, flights, .. } = self;
+        if let Some(channel) = channels.get_mut(slug) {
+            for flight in flights.values_mut().filter(|flight| flight.channel == slug) {
+                let property = flight.property.as_deref().unwrap_or_default();
+                let scope = Scope { endpoint: &flight.endpoint, property };
+                channel.gates.adopt(now, scope, wall, &mut flight.holds);
+            }
+        }
         self.config.channels.insert(slug.to_owned(), config);
         Ok(())
     }

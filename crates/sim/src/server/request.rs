@@ -136,7 +136,7 @@ mod tests {
     fn whole(text: &str) -> Request {
         match take(&mut BytesMut::from(text)) {
             Progress::Whole(request) => request,
-            other => panic!("{other:?}"),
+            other @ (Progress::More | Progress::Ask | Progress::Bad(_)) => panic!("{other:?}"),
         }
     }
 

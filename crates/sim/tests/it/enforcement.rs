@@ -90,6 +90,53 @@ proptest! {
     }
 
     #[test]
+    fn a_concurrency_limit_admits_exactly_what_is_not_in_flight(
+        steps in prop::collection::vec((0..3_u8, 0..2_u8, 0..8_usize), 1..80),
+        max in 1..4_usize,
+    ) {
+        let ota = with(Limit::concurrency(u64::try_from(max).unwrap()).each_property());
+        // Of each property: what is in flight, and whether it was admitted.
+        let mut flights: [Vec<(ota_sim::Ticket, bool)>; 2] = [Vec::new(), Vec::new()];
+        let mut most = 0;
+        for (number, (step, property, which)) in steps.iter().enumerate() {
+            let flights = &mut flights[usize::from(*property)];
+            let at = At::from_micros(u64::try_from(number).unwrap());
+            if *step == 0 && !flights.is_empty() {
+                let (ticket, _) = flights.remove(which % flights.len());
+                ota.finish(at, ticket);
+                continue;
+            }
+            let fits = flights.iter().filter(|(_, admitted)| *admitted).count() < max;
+            let push = rate(u64::try_from(number).unwrap()).property(&format!("prop_0000000{property}"));
+            let reaction = ota.receive(at, &push.call());
+            prop_assert_eq!(reaction.then.status(), Some(if fits { 200 } else { 429 }), "step {}", number);
+            flights.push((reaction.ticket, fits));
+            most = most.max(flights.len());
+        }
+        let limit = &ota.books(At::ZERO).channels["booking_com"].limits[0];
+        prop_assert_eq!(limit.worst_window.arrivals.calls, u64::try_from(most).unwrap());
+        prop_assert!(limit.worst_window.admitted.calls <= u64::try_from(max).unwrap());
+    }
+
+    #[test]
+    fn two_limits_admit_exactly_what_both_admit_and_a_refused_call_takes_from_neither(
+        times in times(), short in 1..4_u64, long in 2..9_u64,
+    ) {
+        let channel = prompt()
+            .limit(Limit::sliding_window(long, Duration::from_micros(4 * PER)))
+            .endpoint_limit("rates", Limit::sliding_window(short, Duration::from_micros(PER)));
+        let ota = Ota::new(Config::default().channel("booking_com", channel));
+        let mut admitted: Vec<u64> = Vec::new();
+        for (number, at) in times.iter().enumerate() {
+            let inside = |per: u64| admitted.iter().filter(|t| **t + per > *at).count();
+            let fits = inside(PER) < usize::try_from(short).unwrap() && inside(4 * PER) < usize::try_from(long).unwrap();
+            let got = status(&ota, At::from_micros(*at), &rate(u64::try_from(number).unwrap()));
+            prop_assert_eq!(got, if fits { 200 } else { 429 }, "call {} at {}", number, at);
+            if fits { admitted.push(*at); }
+        }
+    }
+
+    #[test]
     fn the_wait_a_429_tells_is_the_first_instant_that_is_admitted(times in times(), max in 1..5_u64) {
         let ota = with(Limit::sliding_window(max, secs(10)));
         for (number, at) in times.iter().enumerate() {
@@ -159,6 +206,22 @@ fn a_refused_call_does_not_cost_the_bucket_its_fractions() {
     let ota = with(Limit::token_bucket(1, secs(1), 1));
     let granted = (0..20_u64).filter(|n| status(&ota, At::from_millis(n * 500), &rate(*n)) == 200).count();
     assert_eq!(granted, 10);
+}
+
+#[test]
+fn a_bucket_that_counts_refused_calls_goes_into_debt_by_one_burst_at_most() {
+    let ota = with(Limit::token_bucket(1, secs(1), 2).count_refused());
+    for n in 0..50 {
+        status(&ota, At::ZERO, &rate(n));
+    }
+    assert_eq!(
+        status(&ota, At::from_millis(2_999), &rate(60)),
+        429,
+        "two of debt and one to spend take three seconds"
+    );
+    assert_eq!(status(&ota, At::from_millis(3_999), &rate(61)), 429, "the call before cost one more");
+    assert_eq!(status(&ota, At::from_millis(4_999), &rate(62)), 429);
+    assert_eq!(status(&ota, At::from_millis(6_000), &rate(63)), 200, "exactly one again");
 }
 
 #[test]
@@ -234,6 +297,16 @@ fn a_tightened_limit_counts_what_came_before() {
         |n: usize| (limits[n].max, limits[n].until, limits[n].worst_window.arrivals.calls, limits[n].over);
     assert_eq!(of(0), (4, Some(At::from_secs(1)), 3, false));
     assert_eq!(of(1), (2, None, 2, false), "what was allowed before is no fault after");
+}
+
+#[test]
+fn a_new_concurrency_limit_counts_the_calls_already_in_flight() {
+    let ota = Ota::new(Config::default().channel("booking_com", prompt()));
+    let early = ota.receive(At::ZERO, &rate(1).call());
+    ota.patch(At::ZERO, "booking_com", &Patch::limits(vec![Limit::concurrency(1)])).unwrap();
+    assert_eq!(status(&ota, At::ZERO, &rate(2)), 429);
+    ota.finish(At::from_secs(1), early.ticket);
+    assert_eq!(status(&ota, At::from_secs(1), &rate(3)), 200);
 }
 
 #[test]

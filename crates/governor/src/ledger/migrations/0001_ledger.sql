@@ -30,8 +30,9 @@ CREATE TABLE lane (
 -- An id is the count of accepted mutations up to it: an order, never used twice, pruned or not.
 CREATE TABLE mutation (
     id              INTEGER PRIMARY KEY,
-    correlation_id  TEXT    NOT NULL UNIQUE,
-    lane_id         INTEGER NOT NULL REFERENCES lane (id),
+    correlation_id  TEXT    NOT NULL,          -- unique: looked up in the transaction that adds it
+    name            INTEGER NOT NULL,          -- 8 bytes of its digest: an index a third of the size
+    lane_id         INTEGER NOT NULL,
     kind            INTEGER NOT NULL,          -- 0 rate, 1 availability, 2 restriction
     stock           BLOB    NOT NULL,          -- channel, account, property, room and date, digested
     property_id     TEXT    NOT NULL,
@@ -48,8 +49,8 @@ CREATE TABLE mutation (
     place           INTEGER NOT NULL,          -- its place in the queue, inherited from what it replaced
     keyed           INTEGER NOT NULL,          -- the lane's flag, so that an index can be partial on it
     recipe          INTEGER NOT NULL,          -- of its key: 0 revision, 1 content
-    idempotency_key TEXT    NOT NULL,
-    content_hash    BLOB    NOT NULL,
+    idempotency_key BLOB    NOT NULL,          -- its hex digits as bytes
+    content_hash    BLOB    NOT NULL,          -- 16 bytes of it
     sequence        INTEGER,
     batch           TEXT,
     time_zone       TEXT,
@@ -69,6 +70,7 @@ CREATE TABLE mutation (
     replaced        TEXT,
     behind          TEXT
 );
+CREATE INDEX mutation_name     ON mutation (name);
 CREATE INDEX mutation_ready    ON mutation (lane_id, priority, place) WHERE gate = 1;
 CREATE INDEX mutation_keyed    ON mutation (lane_id, property_id, priority, place) WHERE gate = 1 AND keyed = 1;
 CREATE INDEX mutation_parked   ON mutation (lane_id, at_us) WHERE gate = 2;
@@ -93,7 +95,7 @@ CREATE TABLE attempt (
 );
 CREATE INDEX attempt_mutation ON attempt (mutation_id);
 CREATE INDEX attempt_sent     ON attempt (sent_us);
-CREATE INDEX attempt_lost     ON attempt (answered_us) WHERE lost = 1;
+CREATE INDEX attempt_lost     ON attempt (sent_us) WHERE lost = 1;
 
 CREATE TABLE tally (
     lane_id     INTEGER NOT NULL,
@@ -120,6 +122,7 @@ CREATE TABLE cell (
     revision    INTEGER NOT NULL,
     sequence    INTEGER,
     latest      INTEGER NOT NULL,              -- the newest mutation accepted
+    gone        INTEGER,                       -- the newest taken off the record that was not cancelled
     inventory   INTEGER,                       -- of the newest, for an availability
     rest_us     INTEGER,                       -- no value goes before this
     rest_of     INTEGER,                       -- but this one's, which may still arrive

@@ -7,7 +7,7 @@ use ota_governor_core::mutation::{Kind, Value};
 use ota_governor_core::name::{BatchName, CorrelationId, RatePlanCode};
 
 use ota_governor_core::time::Timestamp;
-use rusqlite::{OptionalExtension, named_params};
+use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use super::code;
 use super::code::gate;
@@ -25,10 +25,12 @@ const FIRST: u64 = 1;
 pub(super) struct Prepared {
     entry: Entry,
     stock: [u8; 16],
-    content: [u8; 32],
+    /// The correlation id's place in its index.
+    name: i64,
+    content: [u8; 16],
     fields: String,
     /// Its idempotency key if it is the first of its cell.
-    first_key: String,
+    first_key: Vec<u8>,
     stay_date: String,
 }
 
@@ -39,9 +41,10 @@ pub(super) fn prepare(entries: Vec<Entry>, ledger_id: &str) -> Outcome<Vec<Prepa
         .map(|entry| {
             Ok(Prepared {
                 stock: digest::stock(&entry.mutation),
-                content: idempotency::content_hash(&entry.mutation),
+                name: digest::name(&entry.mutation.correlation_id),
+                content: digest::short(idempotency::content_hash(&entry.mutation)),
                 fields: value::write(&entry.mutation.value)?,
-                first_key: idempotency::key(entry.recipe, ledger_id, &entry.mutation, FIRST),
+                first_key: key(&entry, ledger_id, FIRST)?,
                 stay_date: entry.mutation.stay_date.to_string(),
                 entry,
             })
@@ -49,9 +52,56 @@ pub(super) fn prepare(entries: Vec<Entry>, ledger_id: &str) -> Outcome<Vec<Prepa
         .collect()
 }
 
+fn key(entry: &Entry, ledger_id: &str, revision: u64) -> Outcome<Vec<u8>> {
+    digest::unhex(&idempotency::key(entry.recipe, ledger_id, &entry.mutation, revision))
+}
+
+/// The statements of every entry, kept at hand for a whole call.
+struct Statements<'a> {
+    known: CachedStatement<'a>,
+    cell: CachedStatement<'a>,
+    crowd: [CachedStatement<'a>; 2],
+    insert: CachedStatement<'a>,
+}
+
+impl<'a> Statements<'a> {
+    fn new(tx: &Tx<'a>) -> Outcome<Self> {
+        Ok(Self {
+            known: tx.sql(
+                "SELECT id, state, content_hash FROM mutation INDEXED BY mutation_name
+                 WHERE name = ?1 AND correlation_id = ?2",
+            )?,
+            cell: tx.sql(
+                "INSERT INTO cell (stock, kind, plan, revision, sequence, latest, inventory)
+                 VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6)
+                 ON CONFLICT DO UPDATE SET revision = revision + 1,
+                 sequence = ifnull(excluded.sequence, sequence), latest = excluded.latest,
+                 inventory = excluded.inventory RETURNING revision",
+            )?,
+            crowd: [tx.sql(&crowd("kind = 1"))?, tx.sql(&crowd("kind < 2"))?],
+            insert: tx.sql(
+                "INSERT INTO mutation (id, correlation_id, name, lane_id, kind, stock, property_id, room, plan,
+                 stay_date, fields, revision, state, gate, priority, place, keyed, recipe, idempotency_key,
+                 content_hash, sequence, batch, time_zone, expires_at_us, expires_us, accepted_us, changed_us)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, ?13, ?14, ?1, ?15, ?16, ?17, ?18,
+                 ?19, ?20, ?21, ?22, ?23, ?24, ?24)",
+            )?,
+        })
+    }
+}
+
+fn crowd(others: &str) -> String {
+    format!(
+        "SELECT EXISTS (SELECT 1 FROM mutation INDEXED BY mutation_stock
+                        WHERE stock = ?1 AND state < 3 AND {others})
+             OR EXISTS (SELECT 1 FROM cell WHERE stock = ?1 AND {others} AND rest_us IS NOT NULL)"
+    )
+}
+
 /// Accepts entries in order.
 pub(super) fn run(tx: &mut Tx<'_>, entries: &[Prepared], now: Timestamp) -> Outcome<Vec<Admission>> {
     let mut lane: Option<Lane> = None;
+    let mut statements = Statements::new(tx)?;
     let mut admissions = Vec::with_capacity(entries.len());
     for prepared in entries {
         let mutation = &prepared.entry.mutation;
@@ -64,14 +114,20 @@ pub(super) fn run(tx: &mut Tx<'_>, entries: &[Prepared], now: Timestamp) -> Outc
             lane = Some(tx.lane(&mutation.lane())?);
         }
         let Some(lane) = &lane else { continue };
-        admissions.push(one(tx, lane, prepared, now)?);
+        admissions.push(one(tx, &mut statements, lane, prepared, now)?);
     }
     Ok(admissions)
 }
 
-fn one(tx: &mut Tx<'_>, lane: &Lane, prepared: &Prepared, now: Timestamp) -> Outcome<Admission> {
+fn one(
+    tx: &mut Tx<'_>,
+    statements: &mut Statements<'_>,
+    lane: &Lane,
+    prepared: &Prepared,
+    now: Timestamp,
+) -> Outcome<Admission> {
     let mutation = &prepared.entry.mutation;
-    if let Some(known) = known(tx, &mutation.correlation_id, prepared.content)? {
+    if let Some(known) = known(statements, prepared)? {
         return Ok(known);
     }
     let cell = (&prepared.stock, code::kind(mutation.kind()), group::plan(mutation));
@@ -91,32 +147,25 @@ fn one(tx: &mut Tx<'_>, lane: &Lane, prepared: &Prepared, now: Timestamp) -> Out
         Value::Availability { inventory } => Some(inventory.get()),
         Value::Rate { .. } | Value::Restriction(_) => None,
     };
-    let revision: i64 = tx
-        .sql(
-            "INSERT INTO cell (stock, kind, plan, revision, sequence, latest, inventory)
-             VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6)
-             ON CONFLICT DO UPDATE SET revision = revision + 1, sequence = ifnull(excluded.sequence, sequence),
-             latest = excluded.latest, inventory = excluded.inventory RETURNING revision",
-        )?
-        .query_row(
-            (cell.0, cell.1, cell.2, mutation.sequence.map(u64::cast_signed), id.0, inventory),
-            |row| row.get(0),
-        )?;
+    let sequence = mutation.sequence.map(u64::cast_signed);
+    let revision: i64 =
+        statements.cell.query_row((cell.0, cell.1, cell.2, sequence, id.0, inventory), |row| row.get(0))?;
     let revision = revision.cast_unsigned();
-    let crowded = revision != FIRST || crowded(tx, prepared)?;
-    insert(tx, lane, prepared, &Place { id, revision, crowded }, now)?;
+    let crowded = revision != FIRST || crowded(statements, prepared)?;
+    insert(tx, statements, lane, prepared, &Place { id, revision, crowded }, now)?;
     let superseded = if crowded { join(tx, prepared, id, now)? } else { Vec::new() };
     tx.touch(lane);
     Ok(Admission::Accepted { id, revision, superseded })
 }
 
-fn known(tx: &Tx<'_>, id: &CorrelationId, content: [u8; 32]) -> Outcome<Option<Admission>> {
-    let found: Option<(i64, i64, [u8; 32])> = tx
-        .sql("SELECT id, state, content_hash FROM mutation WHERE correlation_id = ?1")?
-        .query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+fn known(statements: &mut Statements<'_>, prepared: &Prepared) -> Outcome<Option<Admission>> {
+    let id = prepared.entry.mutation.correlation_id.as_str();
+    let found: Option<(i64, i64, [u8; 16])> = statements
+        .known
+        .query_row((prepared.name, id), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let Some((id, state, stored)) = found else { return Ok(None) };
-    if stored != content {
+    if stored != prepared.content {
         return Ok(Some(Admission::Conflict));
     }
     Ok(Some(Admission::Known { id: MutationId(id), state: code::read_state(state)? }))
@@ -124,18 +173,14 @@ fn known(tx: &Tx<'_>, id: &CorrelationId, content: [u8; 32]) -> Outcome<Option<A
 
 /// Whether anything may have a say about one whose cell is new: an open one or a rest of the same
 /// inventory. Rates of other plans have none, and a room with many plans is the common case.
-fn crowded(tx: &Tx<'_>, prepared: &Prepared) -> Outcome<bool> {
-    let others = match prepared.entry.mutation.kind() {
+fn crowded(statements: &mut Statements<'_>, prepared: &Prepared) -> Outcome<bool> {
+    let [availability, any] = &mut statements.crowd;
+    let crowd = match prepared.entry.mutation.kind() {
         Kind::Restriction => return Ok(false),
-        Kind::Rate => "kind = 1",
-        Kind::Availability => "kind < 2",
+        Kind::Rate => availability,
+        Kind::Availability => any,
     };
-    let mut statement = tx.sql(&format!(
-        "SELECT EXISTS (SELECT 1 FROM mutation INDEXED BY mutation_stock
-                        WHERE stock = ?1 AND state < 3 AND {others})
-             OR EXISTS (SELECT 1 FROM cell WHERE stock = ?1 AND {others} AND rest_us IS NOT NULL)"
-    ))?;
-    Ok(statement.query_row([&prepared.stock], |row| row.get(0))?)
+    Ok(crowd.query_row([&prepared.stock], |row| row.get(0))?)
 }
 
 struct Place {
@@ -145,45 +190,47 @@ struct Place {
     crowded: bool,
 }
 
-fn insert(tx: &Tx<'_>, lane: &Lane, prepared: &Prepared, place: &Place, now: Timestamp) -> Outcome<()> {
+fn insert(
+    tx: &Tx<'_>,
+    statements: &mut Statements<'_>,
+    lane: &Lane,
+    prepared: &Prepared,
+    place: &Place,
+    now: Timestamp,
+) -> Outcome<()> {
     let Entry { mutation, recipe, expires } = &prepared.entry;
     let key = if place.revision == FIRST {
         Cow::Borrowed(&prepared.first_key)
     } else {
-        Cow::Owned(idempotency::key(*recipe, tx.ledger_id(), mutation, place.revision))
+        Cow::Owned(key(&prepared.entry, tx.ledger_id(), place.revision)?)
     };
-    tx.sql(
-        "INSERT INTO mutation (id, correlation_id, lane_id, kind, stock, property_id, room, plan, stay_date, fields,
-         revision, state, gate, priority, place, keyed, recipe, idempotency_key, content_hash, sequence, batch,
-         time_zone, expires_at_us, expires_us, accepted_us, changed_us)
-         VALUES (:id, :correlation, :lane, :kind, :stock, :property, :room, :plan, :date, :fields, :revision, 0, :gate,
-         :priority, :id, :keyed, :recipe, :key, :content, :sequence, :batch, :zone, :expires_at, :expires, :now, :now)",
-    )?
-    .execute(named_params! {
-        ":id": place.id.0,
-        ":correlation": mutation.correlation_id.as_str(),
-        ":lane": lane.id,
-        ":kind": code::kind(mutation.kind()),
-        ":stock": prepared.stock,
-        ":property": mutation.property_id.as_str(),
-        ":room": mutation.room_type_code.as_str(),
-        ":plan": mutation.rate_plan_code.as_ref().map(RatePlanCode::as_str),
-        ":date": prepared.stay_date,
-        ":fields": prepared.fields,
-        ":revision": place.revision.cast_signed(),
-        ":gate": if place.crowded { gate::BEHIND } else { gate::READY },
-        ":priority": mutation.priority.get(),
-        ":keyed": lane.keyed,
-        ":recipe": code::recipe(*recipe),
-        ":key": *key,
-        ":content": prepared.content,
-        ":sequence": mutation.sequence.map(u64::cast_signed),
-        ":batch": mutation.batch.as_ref().map(BatchName::as_str),
-        ":zone": mutation.time_zone,
-        ":expires_at": mutation.expires_at.map(Timestamp::as_micros),
-        ":expires": expires.map(Timestamp::as_micros),
-        ":now": now.as_micros(),
-    })?;
+    // By position: names are looked up one by one, which costs more than the row.
+    statements.insert.execute(params![
+        place.id.0,
+        mutation.correlation_id.as_str(),
+        prepared.name,
+        lane.id,
+        code::kind(mutation.kind()),
+        prepared.stock,
+        mutation.property_id.as_str(),
+        mutation.room_type_code.as_str(),
+        mutation.rate_plan_code.as_ref().map(RatePlanCode::as_str),
+        prepared.stay_date,
+        prepared.fields,
+        place.revision.cast_signed(),
+        if place.crowded { gate::BEHIND } else { gate::READY },
+        mutation.priority.get(),
+        lane.keyed,
+        code::recipe(*recipe),
+        *key,
+        prepared.content,
+        mutation.sequence.map(u64::cast_signed),
+        mutation.batch.as_ref().map(BatchName::as_str),
+        mutation.time_zone,
+        mutation.expires_at.map(Timestamp::as_micros),
+        expires.map(Timestamp::as_micros),
+        now.as_micros(),
+    ])?;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Cells: what is kept of a cell beyond its open mutations.
 
-use ota_governor_core::mutation::{Inventory, Kind, Mutation};
+use ota_governor_core::mutation::{Inventory, Kind, Mutation, Priority};
 use ota_governor_core::name::RatePlanCode;
-use ota_governor_core::order::{Rest, Stock};
+use ota_governor_core::order::{Member, Rest, Stock};
 use ota_governor_core::time::Timestamp;
 
 use super::code;
@@ -16,6 +16,8 @@ pub(super) struct Cell {
     plan: Option<RatePlanCode>,
     /// The newest mutation accepted for it.
     pub(super) latest: i64,
+    /// The newest taken off the record that was not cancelled.
+    gone: Option<i64>,
     /// The inventory of that one, for an availability.
     inventory: Option<Inventory>,
     /// Until when it rests, and after whose request.
@@ -26,6 +28,20 @@ impl Cell {
     /// Whether this mutation sets it.
     pub(super) fn is_of(&self, mutation: &Mutation) -> bool {
         self.kind == mutation.kind() && self.plan == mutation.rate_plan_code
+    }
+
+    /// A member that stands for what was taken off the record; it may have set any field.
+    pub(super) fn gone(&self) -> Option<Member> {
+        Some(Member {
+            id: self.gone?,
+            kind: self.kind,
+            plan: self.plan.clone(),
+            fields: u8::MAX,
+            in_flight: false,
+            priority: Priority::default(),
+            place: self.gone?,
+            due: None,
+        })
     }
 
     /// Its rest, as the rules see it.
@@ -52,7 +68,7 @@ impl Cell {
 /// The cells of a stock.
 pub(super) fn of_stock(tx: &Tx<'_>, stock: &[u8]) -> Outcome<Vec<Cell>> {
     let mut statement =
-        tx.sql("SELECT kind, plan, latest, inventory, rest_us, rest_of FROM cell WHERE stock = ?1")?;
+        tx.sql("SELECT kind, plan, latest, inventory, rest_us, rest_of, gone FROM cell WHERE stock = ?1")?;
     let mut rows = statement.query([stock])?;
     let mut cells = Vec::new();
     while let Some(row) = rows.next()? {
@@ -71,6 +87,7 @@ pub(super) fn of_stock(tx: &Tx<'_>, stock: &[u8]) -> Outcome<Vec<Cell>> {
             kind: code::read_kind(row.get(0)?)?,
             plan,
             latest: row.get(2)?,
+            gone: row.get(6)?,
             inventory,
             rest: row.get::<_, Option<i64>>(4)?.map(|until| (Timestamp::from_micros(until), of)),
         });

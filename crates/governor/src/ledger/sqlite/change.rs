@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use ota_governor_core::mutation::Kind;
 use ota_governor_core::name::CorrelationId;
-use ota_governor_core::order;
+use ota_governor_core::order::{self, Member};
 use ota_governor_core::state::State;
 use ota_governor_core::time::Timestamp;
 
-use super::cell;
+use super::cell::{self, Cell};
 use super::code::gate;
 use super::fault::Outcome;
 use super::filter;
@@ -31,59 +30,55 @@ fn replay_one(tx: &mut Tx<'_>, id: MutationId, now: Timestamp) -> Outcome<Replay
     if row.is_open() {
         return Ok(Replay::Queued);
     }
-    if row.record.state != State::DeadLettered {
-        return Ok(Replay::Newer { by: row.record.superseded_by });
+    if let Some(refused) = newer(tx, &row)? {
+        return Ok(refused);
     }
-    if let Some(by) = newer(tx, &row)? {
-        return Ok(Replay::Newer { by });
+    if row.record.state != State::DeadLettered {
+        return Ok(Replay::Newer { by: None });
     }
     let mut queued = row.clone();
-    queued.record.state = State::Queued;
-    queued.record.changed_at = now;
+    queued.finish(State::Queued, None, now);
     queued.record.attempts = 0;
-    queued.record.reason = None;
     queued.gate = gate::BEHIND;
     row::save(tx, &row, &queued)?;
     let mut group = Group::load(tx, &row.stock)?;
-    group.rejoin(tx, id)?;
+    group.restock(tx, id)?;
+    group.hurry()?;
     group.save(tx, now)?;
     Ok(Replay::Queued)
 }
 
-/// What a replay of this dead letter would overwrite; its id, if it is still on record.
-fn newer(tx: &Tx<'_>, dead: &Row) -> Outcome<Option<Option<CorrelationId>>> {
-    let id = dead.record.id;
+/// The refusal of a replay that would overwrite a newer value; it names that one if it is on record.
+fn newer(tx: &Tx<'_>, dead: &Row) -> Outcome<Option<Replay>> {
+    let id = dead.record.id.0;
     let dead_member = group::member(dead);
-    let mut look_further = false;
-    let mut found: Option<Row> = None;
-    for cell in cell::of_stock(tx, &dead.stock)?.into_iter().filter(|cell| cell.latest > id.0) {
+    let cells = cell::of_stock(tx, &dead.stock)?;
+    let mut others: Vec<Member> = cells.iter().filter_map(Cell::gone).collect();
+    let mut rows = Vec::new();
+    let mut hidden = false;
+    for cell in cells.iter().filter(|cell| cell.latest > id) {
         match row::by_id(tx, MutationId(cell.latest))? {
-            Some(latest) if latest.record.state == State::Cancelled => look_further = true,
-            Some(latest) if order::newer_than(&dead_member, &[group::member(&latest)]).is_some() => {
-                if found.as_ref().is_none_or(|row| row.record.id < latest.record.id) {
-                    found = Some(latest);
-                }
+            Some(row) if row.record.state != State::Cancelled => {
+                // A restriction of other fields may hide one of the same fields.
+                hidden |= order::newer_than(&dead_member, &[group::member(&row)]).is_none();
+                rows.push(row);
             }
-            // A restriction of other fields may hide one of the same fields.
-            Some(latest) => look_further |= latest.record.mutation.kind() == Kind::Restriction,
-            // It finished, and has been pruned since.
-            None if cell.is_of(&dead.record.mutation) => return Ok(Some(None)),
-            None => {}
+            Some(_) | None => hidden = true,
         }
     }
-    if found.is_none() && look_further {
-        found = scan(tx, dead)?;
+    if hidden {
+        rows = scan(tx, dead)?;
     }
-    Ok(found.map(|row| Some(row.record.mutation.correlation_id)))
+    others.extend(rows.iter().map(group::member));
+    let Some(by) = order::newer_than(&dead_member, &others) else { return Ok(None) };
+    let by = rows.into_iter().find(|row| row.record.id.0 == by);
+    Ok(Some(Replay::Newer { by: by.map(|row| row.record.mutation.correlation_id) }))
 }
 
-/// The same by all rows accepted since: the rare case, and no index is kept for it.
-fn scan(tx: &Tx<'_>, dead: &Row) -> Outcome<Option<Row>> {
+/// All rows of the stock accepted since: the rare case, and no index is kept for it.
+fn scan(tx: &Tx<'_>, dead: &Row) -> Outcome<Vec<Row>> {
     let sql = format!("{SELECT} WHERE m.id > ?1 AND +m.stock = ?2 AND +m.state <> 6");
-    let rows = row::find_all(tx, &sql, (dead.record.id.0, &dead.stock))?;
-    let members: Vec<_> = rows.iter().map(group::member).collect();
-    let by = order::newer_than(&group::member(dead), &members);
-    Ok(rows.into_iter().find(|row| Some(row.record.id.0) == by))
+    row::find_all(tx, &sql, (dead.record.id.0, &dead.stock))
 }
 
 /// Removes dead letters for good.
@@ -110,7 +105,7 @@ pub(super) fn cancel(tx: &mut Tx<'_>, filter: &Filter, now: Timestamp) -> Outcom
         let mut stocks = BTreeSet::new();
         for row in &rows {
             let mut cancelled = row.clone();
-            cancelled.finish(State::Cancelled, now);
+            cancelled.finish(State::Cancelled, None, now);
             row::save(tx, row, &cancelled)?;
             stocks.insert(row.stock.clone());
             taken.push(row.record.mutation.correlation_id.clone());

@@ -50,7 +50,7 @@ pub(super) fn run(tx: &mut Tx<'_>, claim: &Claim) -> Outcome<Claimed> {
 }
 
 fn most_urgent(tx: &Tx<'_>, lane: &Lane, property: Option<&PropertyId>) -> Outcome<Option<Row>> {
-    let order = "ORDER BY m.priority, m.place LIMIT 1";
+    let order = "ORDER BY m.priority, m.place, m.id LIMIT 1";
     let Some(property) = property else {
         let indexed = SELECT.replace("mutation m", "mutation m INDEXED BY mutation_ready");
         return row::find(tx, &format!("{indexed} WHERE m.lane_id = ?1 AND m.gate = 1 {order}"), [lane.id]);
@@ -68,13 +68,13 @@ fn take(tx: &mut Tx<'_>, row: &Row, expired: bool, now: Timestamp) -> Outcome<()
     let mut group = Group::load(tx, &row.stock)?;
     let taken = group.row(row.record.id)?;
     if expired {
-        taken.finish(State::DeadLettered, now);
-        taken.record.reason = Some(DeadReason::Expired.as_str().to_owned());
+        taken.finish(State::DeadLettered, Some(DeadReason::Expired.as_str()), now);
     } else {
         taken.record.state = State::InFlight;
         taken.record.changed_at = now;
         taken.gate = gate::NONE;
         taken.at = None;
+        taken.show_due();
         taken.sent = Some(now);
     }
     group.save(tx, now)

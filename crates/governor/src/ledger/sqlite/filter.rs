@@ -4,6 +4,7 @@ use ota_governor_core::state::State;
 use rusqlite::types::Value;
 
 use super::code;
+use super::digest;
 use super::row::SELECT;
 use crate::ledger::{Filter, MutationId};
 
@@ -32,6 +33,7 @@ fn build(filter: &Filter, first: &str, after: Option<MutationId>, limit: usize) 
         terms.push(format!("{column} ?{}", params.len()));
     };
     if let Some(id) = &filter.correlation_id {
+        term("m.name =", Value::Integer(digest::name(id)));
         term("m.correlation_id =", Value::Text(id.as_str().to_owned()));
     }
     if let Some(batch) = &filter.batch {
@@ -75,7 +77,7 @@ const FINISHED: &str = "INDEXED BY mutation_finished";
 /// The rest is read in order of acceptance, which needs no sorting.
 const fn index(filter: &Filter) -> &'static str {
     if filter.correlation_id.is_some() {
-        return "";
+        return "INDEXED BY mutation_name";
     }
     if filter.batch.is_some() {
         return "INDEXED BY mutation_batch";

@@ -77,20 +77,25 @@ impl Group {
         let heir = self.row(MutationId(succession.by))?;
         heir.place = succession.place;
         heir.record.mutation.priority = succession.priority;
-        heir.record.replaced = Some(older);
+        // The value that it replaced last stays the one that is named.
+        heir.record.replaced = heir.record.replaced.take().or(Some(older));
         let by = heir.record.mutation.correlation_id.clone();
         self.row(id)?.supersede(&by, now);
         self.promote(&succession.promoted)?;
         Ok(true)
     }
 
-    /// Gives one that waits again what was accepted while it could not be rewritten: the newest
-    /// inventory, and the urgency of those behind it.
-    pub(super) fn rejoin(&mut self, tx: &Tx<'_>, id: MutationId) -> Outcome<()> {
+    /// Gives one the newest inventory, which may have been accepted while it could not be rewritten.
+    pub(super) fn restock(&mut self, tx: &Tx<'_>, id: MutationId) -> Outcome<()> {
         let stocks: Vec<Stock> = self.cells.iter().filter_map(Cell::stock).collect();
         if let Some(inventory) = order::inventory_for(&member(self.row(id)?), &stocks) {
             self.rewrite(tx, id, inventory)?;
         }
+        Ok(())
+    }
+
+    /// Gives those in front of an urgent one its urgency.
+    pub(super) fn hurry(&mut self) -> Outcome<()> {
         let promoted = order::promotions(&self.members(|_| true));
         self.promote(&promoted)
     }
@@ -99,6 +104,8 @@ impl Group {
     pub(super) fn rest(&mut self, tx: &Tx<'_>, id: MutationId, until: Timestamp) -> Outcome<()> {
         let mutation = self.row(id)?.record.mutation.clone();
         for cell in self.cells.iter_mut().filter(|cell| cell.is_of(&mutation)) {
+            // A rest under way is only ever lengthened.
+            let until = cell.rest.map_or(until, |(before, _)| until.max(before));
             cell.rest = Some((until, Some(id.0)));
             cell.save_rest(tx, &self.stock)?;
         }
@@ -153,6 +160,7 @@ impl Group {
             let row = self.row(MutationId(id))?;
             row.gate = gate;
             row.at = at;
+            row.show_due();
             row.record.behind = behind;
         }
         for (before, after) in self.before.iter().zip(&self.rows) {
@@ -171,7 +179,7 @@ pub(super) fn member(row: &Row) -> Member {
         in_flight: record.state == State::InFlight,
         priority: record.mutation.priority,
         place: row.place,
-        due: record.due.filter(|_| record.state == State::Deferred),
+        due: row.due,
         ..Member::new(record.id.0, &record.mutation)
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn of(conn: &Connection, lane: i64, keyed: bool, now: Timestamp) -> O
 pub(super) fn promote(tx: &Tx<'_>, lane: i64, now: Timestamp) -> Outcome<()> {
     // Counts do not change: a parked mutation stays `deferred` (or `queued`) until it is claimed.
     tx.sql(
-        "UPDATE mutation INDEXED BY mutation_parked SET gate = 1, at_us = NULL WHERE lane_id = ?1 AND gate = 2 AND at_us <= ?2",
+        "UPDATE mutation INDEXED BY mutation_parked SET gate = 1 WHERE lane_id = ?1 AND gate = 2 AND at_us <= ?2",
     )?
     .execute((lane, now.as_micros()))?;
     Ok(())

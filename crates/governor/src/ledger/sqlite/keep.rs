@@ -69,13 +69,24 @@ pub(super) fn prune(tx: &mut Tx<'_>, before: Timestamp, _retention: Duration) ->
             gone += 1;
         }
     }
+    tx.sql(
+        "DELETE FROM attempt WHERE id IN (SELECT id FROM attempt a WHERE a.sent_us < ?1 AND NOT EXISTS (
+             SELECT 1 FROM mutation m WHERE m.id = a.mutation_id) LIMIT ?2)",
+    )?
+    .execute((before.as_micros(), 5 * ROWS))?;
     prune_cells(tx, before)?;
     Ok(gone)
 }
 
-/// Removes a row and its history.
+/// Removes a row. Its requests still count against limits: they go when they are old.
 pub(super) fn remove(tx: &Tx<'_>, id: i64) -> Outcome<()> {
-    tx.sql("DELETE FROM attempt WHERE mutation_id = ?1")?.execute([id])?;
+    // That it was there stays known: no older value of its cell is replayed.
+    tx.sql(
+        "UPDATE cell SET gone = max(ifnull(gone, 0), m.id) FROM mutation m
+         WHERE m.id = ?1 AND m.state <> 6 AND cell.stock = m.stock AND cell.kind = m.kind
+         AND cell.plan = ifnull(m.plan, '')",
+    )?
+    .execute([id])?;
     tx.sql("DELETE FROM mutation WHERE id = ?1")?.execute([id])?;
     Ok(())
 }
@@ -100,6 +111,8 @@ fn prune_cells(tx: &Tx<'_>, before: Timestamp) -> Outcome<()> {
 
 /// Parks what a dead process left in flight as of unknown outcome, due now.
 pub(super) fn recover(tx: &mut Tx<'_>, now: Timestamp, rest: Duration) -> Outcome<u64> {
+    // Those left by the process before the last were waited for at its start.
+    tx.sql("UPDATE attempt INDEXED BY attempt_lost SET lost = 0 WHERE lost = 1")?.execute([])?;
     let indexed = SELECT.replace("mutation m", "mutation m INDEXED BY mutation_sent");
     let rows = row::find_all(tx, &format!("{indexed} WHERE m.state = 1 ORDER BY m.id"), [])?;
     let mut recovered = 0;
@@ -114,10 +127,9 @@ pub(super) fn recover(tx: &mut Tx<'_>, now: Timestamp, rest: Duration) -> Outcom
             retry_after: None,
             counted: false,
         };
-        settle::record(tx, &row, &attempt, true)?;
         let disposition = Disposition::Deferred { reason: DeferReason::UnknownOutcome, due: now };
-        let answer = Answer { id: row.record.id, attempt: None, disposition, rest_until };
-        settle::one(tx, &row, &answer, now)?;
+        let answer = Answer { id: row.record.id, attempt: Some(attempt), disposition, rest_until };
+        settle::one(tx, &row, &answer, true, now)?;
         recovered += 1;
     }
     Ok(recovered)

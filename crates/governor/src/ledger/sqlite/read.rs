@@ -1,6 +1,6 @@
 //! What people and reports ask: records, lists, counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ota_governor_core::lane::LaneKey;
 use ota_governor_core::mutation::Priority;
@@ -9,6 +9,7 @@ use ota_governor_core::time::Timestamp;
 use rusqlite::Connection;
 
 use super::code;
+use super::digest;
 use super::fault::{Outcome, damaged};
 use super::filter;
 use super::row::{Row, SELECT};
@@ -52,8 +53,9 @@ pub(super) fn lanes(conn: &Connection) -> Outcome<Vec<LaneKey>> {
 
 /// One mutation with its history.
 pub(super) fn get(conn: &Connection, correlation_id: &CorrelationId) -> Outcome<Option<Record>> {
-    let mut statement = conn.prepare_cached(&format!("{SELECT} WHERE m.correlation_id = ?1"))?;
-    let mut rows = statement.query([correlation_id.as_str()])?;
+    let mut statement =
+        conn.prepare_cached(&format!("{SELECT} WHERE m.name = ?1 AND m.correlation_id = ?2"))?;
+    let mut rows = statement.query((digest::name(correlation_id), correlation_id.as_str()))?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let mut record = Row::read(row)?.record;
     record.history = history(conn, record.id)?;
@@ -102,7 +104,7 @@ pub(super) fn counts(conn: &Connection, ids: &[MutationId]) -> Outcome<Vec<(Chan
         "SELECT l.channel, m.state, m.requests, m.throttled FROM mutation m
          CROSS JOIN lane l ON l.id = m.lane_id WHERE m.id = ?1",
     )?;
-    for id in ids {
+    for id in ids.iter().collect::<BTreeSet<_>>() {
         let mut rows = statement.query([id.0])?;
         let Some(row) = rows.next()? else { continue };
         let channel = row.get_ref(0)?.as_str().map_err(|_| damaged("channel"))?;
@@ -123,7 +125,7 @@ pub(super) fn counts(conn: &Connection, ids: &[MutationId]) -> Outcome<Vec<(Chan
         .collect()
 }
 
-/// Calls sent at or after `since`, and those that were in flight when a process died after it.
+/// Calls sent at or after `since`, and those in flight when the process before died.
 pub(super) fn past_calls(conn: &Connection, since: Timestamp) -> Outcome<Vec<PastCall>> {
     let mut statement = conn.prepare_cached(
         "SELECT l.channel, l.account, l.endpoint, c.property_id, c.sent_us, c.answered_us FROM (
@@ -131,10 +133,11 @@ pub(super) fn past_calls(conn: &Connection, since: Timestamp) -> Outcome<Vec<Pas
              FROM attempt INDEXED BY attempt_sent WHERE sent_us >= ?1
              UNION ALL
              SELECT lane_id, property_id, sent_us, NULL
-             FROM attempt INDEXED BY attempt_lost WHERE lost = 1 AND answered_us >= ?1 AND sent_us < ?1
+             FROM attempt INDEXED BY attempt_lost WHERE lost = 1 AND sent_us < ?1
              UNION ALL
              SELECT lane_id, property_id, sent_us, NULL FROM mutation INDEXED BY mutation_sent WHERE state = 1
-         ) c JOIN lane l ON l.id = c.lane_id ORDER BY c.sent_us",
+         ) c JOIN lane l ON l.id = c.lane_id
+         ORDER BY c.sent_us, l.channel, l.account, l.endpoint, c.property_id",
     )?;
     let mut rows = statement.query([since.as_micros()])?;
     let mut calls = Vec::new();

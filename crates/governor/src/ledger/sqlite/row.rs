@@ -13,6 +13,7 @@ use rusqlite::{Params, named_params};
 
 use super::code;
 use super::code::gate;
+use super::digest;
 use super::fault::{Outcome, damaged};
 use super::tx::Tx;
 use super::value;
@@ -34,6 +35,8 @@ pub(super) struct Row {
     pub(super) stock: Vec<u8>,
     pub(super) gate: i64,
     pub(super) place: i64,
+    /// When its deferral ends; kept while it is in flight, in case nothing is sent.
+    pub(super) due: Option<Timestamp>,
     /// When it may go, if it waits for a time.
     pub(super) at: Option<Timestamp>,
     pub(super) sent: Option<Timestamp>,
@@ -62,7 +65,7 @@ impl Row {
         let due = at.time()?;
         let priority = Priority::try_new(at.take()?).ok_or(damaged("priority"))?;
         let place = at.take()?;
-        let idempotency_key = at.take()?;
+        let idempotency_key = digest::hex(&at.take::<Vec<u8>>()?);
         let sequence = at.take::<Option<i64>>()?.map(i64::cast_unsigned);
         let batch = at.maybe("batch", BatchName::try_new)?;
         let time_zone = at.take()?;
@@ -94,7 +97,7 @@ impl Row {
             idempotency_key,
             accepted_at,
             changed_at,
-            due,
+            due: None,
             expires,
             attempts: at.take()?,
             requests: at.take()?,
@@ -110,7 +113,9 @@ impl Row {
         };
         let recipe = code::read_recipe(at.take()?)?;
         let at = at.time()?;
-        Ok(Self { record, lane_id, stock, gate, place, at, sent, recipe })
+        let mut row = Self { record, lane_id, stock, gate, place, due, at, sent, recipe };
+        row.show_due();
+        Ok(row)
     }
 
     /// Whether the mutation may still move by itself.
@@ -119,18 +124,26 @@ impl Row {
     }
 
     /// Ends it in a final state.
-    pub(super) fn finish(&mut self, state: State, now: Timestamp) {
+    pub(super) fn finish(&mut self, state: State, reason: Option<&str>, now: Timestamp) {
         self.record.state = state;
+        self.record.reason = reason.map(str::to_owned);
         self.record.changed_at = now;
         self.record.due = None;
         self.record.behind = None;
         self.gate = gate::NONE;
+        self.due = None;
         self.at = None;
+        self.sent = None;
+    }
+
+    /// Shows in the record when it may go.
+    pub(super) fn show_due(&mut self) {
+        self.record.due = self.at.or(self.due).filter(|_| self.record.state != State::InFlight);
     }
 
     /// Ends it because a newer value takes its place.
     pub(super) fn supersede(&mut self, by: &CorrelationId, now: Timestamp) {
-        self.finish(State::Superseded, now);
+        self.finish(State::Superseded, None, now);
         self.record.superseded_by = Some(by.clone());
     }
 }
@@ -229,9 +242,9 @@ pub(super) fn save(tx: &mut Tx<'_>, before: &Row, after: &Row) -> Outcome<()> {
         ":fields": fields,
         ":state": code::state(record.state),
         ":gate": after.gate,
-        ":due": record.due.map(Timestamp::as_micros),
+        ":due": after.due.map(Timestamp::as_micros),
         ":at": after.at.map(Timestamp::as_micros),
-        ":key": record.idempotency_key,
+        ":key": digest::unhex(&record.idempotency_key)?,
         ":priority": record.mutation.priority.get(),
         ":place": after.place,
         ":changed": record.changed_at.as_micros(),

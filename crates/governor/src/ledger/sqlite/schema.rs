@@ -35,7 +35,7 @@ pub(super) fn open_writer(path: &Path, now: Timestamp) -> Result<(Connection, St
     }
     // FULL: "accepted" is said only of what survives a power cut.
     conn.execute_batch(
-        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -32768;",
+        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 16000; PRAGMA cache_size = -32768;",
     )
     .map_err(said)?;
     migrate(&mut conn, path, MIGRATIONS)?;

@@ -16,7 +16,7 @@ pub(super) fn run(tx: &mut Tx<'_>, settlement: &Settlement) -> Outcome<Vec<Settl
     let mut settled = Vec::with_capacity(settlement.outcomes.len());
     for answer in &settlement.outcomes {
         let Some(row) = row::by_id(tx, answer.id)? else { continue };
-        let state = one(tx, &row, answer, settlement.now)?;
+        let state = one(tx, &row, answer, false, settlement.now)?;
         settled.push(Settled { id: answer.id, state });
     }
     if let Some(health) = &settlement.health {
@@ -29,20 +29,23 @@ pub(super) fn run(tx: &mut Tx<'_>, settlement: &Settlement) -> Outcome<Vec<Settl
     Ok(settled)
 }
 
-/// Settles one that is in flight; one that is not stays as it is.
-pub(super) fn one(tx: &mut Tx<'_>, row: &Row, answer: &Answer, now: Timestamp) -> Outcome<State> {
+/// Settles one that is in flight; one that is not stays as it is. Its request is lost if the process
+/// that sent it died before the answer.
+pub(super) fn one(tx: &mut Tx<'_>, row: &Row, answer: &Answer, lost: bool, now: Timestamp) -> Outcome<State> {
     if row.record.state != State::InFlight {
         return Ok(row.record.state);
     }
     let mut group = Group::load(tx, &row.stock)?;
     let settled = group.row(row.record.id)?;
     if let Some(attempt) = &answer.attempt {
-        record(tx, row, attempt, false)?;
+        record(tx, row, attempt, lost)?;
         settled.record.requests += 1;
         settled.record.attempts += u32::from(attempt.counted);
         settled.record.throttled += u32::from(attempt.status == Some(429));
-        settled.record.last_status = attempt.status;
-        settled.record.last_answer.clone_from(&attempt.answer);
+        settled.record.last_status = attempt.status.or(settled.record.last_status);
+        if attempt.answer.is_some() {
+            settled.record.last_answer.clone_from(&attempt.answer);
+        }
     }
     if let Some(until) = answer.rest_until {
         group.rest(tx, row.record.id, until)?;
@@ -54,7 +57,7 @@ pub(super) fn one(tx: &mut Tx<'_>, row: &Row, answer: &Answer, now: Timestamp) -
 }
 
 /// Keeps a request in the mutation's history.
-pub(super) fn record(tx: &Tx<'_>, row: &Row, attempt: &Attempt, lost: bool) -> Outcome<()> {
+fn record(tx: &Tx<'_>, row: &Row, attempt: &Attempt, lost: bool) -> Outcome<()> {
     tx.sql(
         "INSERT INTO attempt (mutation_id, lane_id, property_id, sent_us, answered_us, lost, status, answer,
          retry_after, counted)
@@ -85,7 +88,6 @@ fn dispose(
     group.row(id)?.sent = None;
     let committed = matches!(disposition, Disposition::Committed { .. });
     if !committed && group.succeed(id, now)? {
-        group.row(id)?.record.reason = None;
         return Ok(());
     }
     let row = group.row(id)?;
@@ -94,23 +96,20 @@ fn dispose(
     match disposition {
         Disposition::Committed { confirmation_id } => {
             record.confirmation_id = Some(confirmation_id.clone());
-            record.reason = None;
-            row.finish(State::Committed, now);
+            row.finish(State::Committed, None, now);
             return Ok(());
         }
         Disposition::DeadLettered { reason } => {
-            record.reason = Some(reason.as_str().to_owned());
-            row.finish(State::DeadLettered, now);
-            return Ok(());
+            row.finish(State::DeadLettered, Some(reason.as_str()), now);
         }
         Disposition::Deferred { reason, due } => {
             record.state = State::Deferred;
             record.reason = Some(reason.as_str().to_owned());
-            record.due = Some(*due);
+            row.due = Some(*due);
         }
-        // What was parked before it was claimed has its reason still.
-        Disposition::Returned if record.reason.is_some() => record.state = State::Deferred,
+        // What was parked before it was claimed has its due time still.
+        Disposition::Returned if row.due.is_some() => record.state = State::Deferred,
         Disposition::Returned => record.state = State::Queued,
     }
-    group.rejoin(tx, id)
+    group.restock(tx, id)
 }

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod crash;
+mod differential;
 mod lanes;
 
 fn open_as(path: &Path, dispatcher: bool) -> Result<Arc<SqliteLedger>, LedgerError> {
@@ -22,10 +23,10 @@ fn dir() -> TempDir {
 }
 
 fn rule(error: LedgerError) -> String {
-    match error {
-        LedgerError::Unusable { rule, .. } => rule,
-        other => panic!("expected an unusable ledger, got {other:?}"),
-    }
+    let LedgerError::Unusable { rule, .. } = error else {
+        panic!("expected an unusable ledger, got {error:?}");
+    };
+    rule
 }
 
 fn by_hand() -> Hold {

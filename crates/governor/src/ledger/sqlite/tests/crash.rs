@@ -73,10 +73,11 @@ async fn a_crashed_dispatcher_loses_no_mutation_and_its_calls_are_due_again() {
     assert_eq!(crashed.recover(later, Duration::ZERO).await.unwrap(), 3);
     assert_eq!(counted(&crashed, State::Deferred).await, 3);
     assert_eq!(counted(&crashed, State::Queued).await, 7);
-    assert_eq!(crashed.recover(later, Duration::ZERO).await.unwrap(), 0);
     let calls = crashed.past_calls(NOW).await.unwrap();
     assert_eq!(calls.len(), 3);
     assert!(calls.iter().all(|call| call.answered_at.is_none() && call.sent_at == NOW), "{calls:?}");
+
+    assert_eq!(crashed.recover(later, Duration::ZERO).await.unwrap(), 0);
 
     let again = crashed.claim(Claim { now: later, ..claim(3) }).await.unwrap().jobs;
     let keys = |jobs: &[super::super::super::Job]| {
