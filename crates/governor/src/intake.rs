@@ -29,7 +29,7 @@ use frames::{Frame, Frames, MAX_RECORD};
 
 /// A channel whose configured time zone does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("time_zone {zone:?} of channel {channel} {source}")]
+#[error("time_zone {zone:?} of channel {channel} does not exist")]
 pub struct ChannelZoneError {
     channel: ChannelName,
     zone: String,
@@ -193,7 +193,9 @@ fn too_long(line: u64, last: u64) -> Fault {
     let rule = if line == last {
         format!("is longer than {MAX_RECORD} bytes")
     } else {
-        format!("is one record of more than {MAX_RECORD} bytes up to line {last}: is a quote opened and never closed?")
+        format!(
+            "is one record of more than {MAX_RECORD} bytes up to line {last}: is a quote opened and never closed?"
+        )
     };
     Fault::new("line", None, rule)
 }

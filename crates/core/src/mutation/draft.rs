@@ -3,6 +3,26 @@
 //! A [`Draft`] holds the fields of one JSON object or one row of a table as they were written. Checking
 //! it reports *every* fault at once, each with field, value and rule. Nothing is repaired on the way:
 //! no rounding, no trimming, no guessing. `null` counts as absent.
+//!
+//! ```
+//! use ota_governor_core::mutation::draft::{Context, PROPERTY_ID_PATTERN, Rules};
+//! use ota_governor_core::mutation::{Kind, Mutation};
+//! use ota_governor_core::name::{AccountName, ChannelName};
+//! use ota_governor_core::time::Timestamp;
+//!
+//! let pattern = PROPERTY_ID_PATTERN.parse().unwrap();
+//! let rules = Rules::new(pattern, [AccountName::default()], [Kind::Rate]);
+//! let channels = Context::new([(ChannelName::try_new("agoda").unwrap(), rules)]);
+//!
+//! let line = br#"{"ota": "agoda", "property_id": "prop_0a1b2c3d", "room_type_code": "DLX",
+//!     "rate_plan_code": "BAR", "stay_date": "2026-10-01", "amount": 0, "currency": "eur", "inventory": 3}"#;
+//! let now = Timestamp::from_micros(1_789_898_400_000_000);
+//! let faults = Mutation::from_json(line, &channels, now, &mut rand::rng()).unwrap_err();
+//! assert_eq!(
+//!     faults.to_string(),
+//!     r#"amount: "0" must be above zero; currency: "eur" must be three letters from A to Z"#
+//! );
+//! ```
 
 mod check;
 mod context;

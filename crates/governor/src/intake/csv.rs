@@ -100,17 +100,13 @@ impl Cutter {
         })?;
         let mut begin = 0;
         let ends = self.ends.iter().take(ends + more_ends);
-        let cells = ends.map(|end| text.get(std::mem::replace(&mut begin, *end)..*end).unwrap_or_default().trim());
+        let cells =
+            ends.map(|end| text.get(std::mem::replace(&mut begin, *end)..*end).unwrap_or_default().trim());
         Ok(cells.collect())
     }
 }
 
-fn mutation(
-    header: &[Field],
-    cells: &[&str],
-    context: &Context,
-    now: Timestamp,
-) -> Result<Mutation, Faults> {
+fn mutation(header: &[Field], cells: &[&str], context: &Context, now: Timestamp) -> Result<Mutation, Faults> {
     if cells.len() != header.len() {
         let rule = format!("has {} cells where the header has {}", cells.len(), header.len());
         return Err(Fault::new("row", None, rule).into());
@@ -142,4 +138,46 @@ fn columns(cells: &[&str]) -> Result<Vec<Field>, Faults> {
         faults.push(Fault::new("header", None, format!("has no column `{}`", field.as_str())));
     }
     if faults.is_empty() { Ok(columns) } else { Err(faults) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use proptest::prelude::*;
+
+    use super::super::frames::{Frame, Frames};
+    use super::*;
+
+    /// The rows of a whole text as the `csv` crate sees them.
+    fn whole(text: &str) -> Vec<Vec<String>> {
+        let reader = ::csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(::csv::Trim::All)
+            .terminator(::csv::Terminator::Any(b'\n'))
+            .from_reader(text.as_bytes());
+        let rows = reader.into_records().map(|row| row.unwrap().iter().map(str::to_owned).collect());
+        rows.collect()
+    }
+
+    /// The same, record by record.
+    fn framed(input: impl Read) -> Vec<Vec<String>> {
+        let mut frames = Frames::records(input);
+        let Table { mut cutter, .. } = Table::new();
+        let mut rows = Vec::new();
+        while let Some(Frame::Record { bytes, .. }) = frames.next().unwrap() {
+            if !bytes.is_empty() {
+                rows.push(cutter.cells(bytes, true).unwrap().into_iter().map(str::to_owned).collect());
+            }
+        }
+        rows
+    }
+
+    proptest! {
+        #[test]
+        fn records_are_cut_where_the_csv_reader_sees_their_ends(text in "([ab,\"\n]|\"\"|,\"){0,40}\n?") {
+            prop_assert_eq!(framed(text.as_bytes()), whole(&text));
+        }
+    }
 }

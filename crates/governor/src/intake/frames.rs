@@ -216,6 +216,7 @@ impl<R: Read> Frames<R> {
     }
 
     /// Lets go of the bytes before `to`; the next record begins there.
+    #[expect(clippy::naive_bytecount, reason = "a record is a few hundred bytes: no crate is worth it")]
     fn consume(&mut self, to: usize) {
         let gone = self.buffer.get(self.held.start..to).unwrap_or_default();
         let lines = gone.iter().filter(|byte| **byte == b'\n').count();
@@ -275,9 +276,10 @@ mod tests {
         let mut out = Vec::new();
         while let Some(frame) = frames.next().unwrap() {
             out.push(match frame {
-                Frame::Record { line, bytes, closed } => {
-                    (line, format!("{}{}", String::from_utf8_lossy(bytes), if closed { "" } else { " <open>" }))
-                }
+                Frame::Record { line, bytes, closed } => (
+                    line,
+                    format!("{}{}", String::from_utf8_lossy(bytes), if closed { "" } else { " <open>" }),
+                ),
                 Frame::TooLong { line, last } => (line, format!("<too long to {last}>")),
             });
         }
@@ -318,6 +320,17 @@ mod tests {
             assert_eq!(all(Frames::records(text.as_bytes())), expected, "{length}");
         }
         assert_eq!(all(Frames::lines("z".repeat(CAPACITY).as_bytes())), owned(&[(1, "<too long to 1>")]));
+    }
+
+    #[test]
+    fn a_stream_of_any_length_takes_the_same_memory() {
+        let line = std::iter::repeat_n(b"{}\n".as_slice(), 200_000).collect::<Vec<_>>().concat();
+        let mut frames = Frames::lines(line.chain(io::repeat(b'x').take(5_000_000)));
+        let mut count = 0;
+        while frames.next().unwrap().is_some() {
+            count += 1;
+        }
+        assert_eq!((count, frames.line(), frames.buffer.capacity()), (200_001, 200_001, CAPACITY));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The checks: every rule of every field, all faults at once.
 
+mod value;
+
 use std::fmt::Display;
 
 use jiff::civil::Date;
@@ -10,8 +12,7 @@ use super::context::{Context, Rules};
 use super::field::{Field, Slots};
 use super::raw::Raw;
 use crate::mutation::fault::{Fault, Faults};
-use crate::mutation::money::{Amount, Currency};
-use crate::mutation::{Inventory, Kind, Mutation, Priority, Restriction, Value, date};
+use crate::mutation::{Kind, Mutation, Priority, date};
 use crate::name::{
     AccountName, BatchName, ChannelName, CorrelationId, NameError, PropertyId, RatePlanCode, RoomTypeCode,
 };
@@ -114,14 +115,11 @@ impl<'s> Check<'s> {
     }
 
     fn text(&mut self, field: Field) -> Option<&'s str> {
-        match self.get(field)? {
-            Raw::Text(text) => Some(text),
-            Raw::Cell(text) => Some(text),
-            other => {
-                self.fault(field, format_args!("must be text, not {}", other.shape()));
-                None
-            }
+        let raw = self.get(field)?;
+        if raw.as_text().is_none() {
+            self.fault(field, format_args!("must be text, not {}", raw.shape()));
         }
+        raw.as_text()
     }
 
     /// A text read by a function that knows its rule.
@@ -159,15 +157,15 @@ impl<'s> Check<'s> {
     }
 
     fn flag(&mut self, field: Field) -> Option<bool> {
-        match self.get(field)? {
-            Raw::Flag(flag) => return Some(*flag),
-            // Spreadsheets write booleans in capitals.
-            Raw::Cell(cell) if cell.eq_ignore_ascii_case("true") => return Some(true),
-            Raw::Cell(cell) if cell.eq_ignore_ascii_case("false") => return Some(false),
-            Raw::Cell(_) => self.fault(field, "must be true or false"),
-            other => self.fault(field, format_args!("must be true or false, not {}", other.shape())),
+        let raw = self.get(field)?;
+        if raw.as_flag().is_none() {
+            if let Raw::Cell(_) = raw {
+                self.fault(field, "must be true or false");
+            } else {
+                self.fault(field, format_args!("must be true or false, not {}", raw.shape()));
+            }
         }
-        None
+        raw.as_flag()
     }
 
     fn kind(&mut self) -> Option<Kind> {
@@ -257,98 +255,7 @@ impl<'s> Check<'s> {
         self.fault(Field::ExpiresAt, format_args!("is past: it is {now}"));
         None
     }
-
-    fn amount(&mut self) -> Option<Amount> {
-        let text = match self.get(Field::Amount)? {
-            Raw::Text(text) => text,
-            Raw::Number(text) | Raw::Cell(text) => *text,
-            other => {
-                self.fault(
-                    Field::Amount,
-                    format_args!("must be a decimal, as text or number, not {}", other.shape()),
-                );
-                return None;
-            }
-        };
-        Amount::try_new(text).map_err(|rule| self.fault(Field::Amount, rule)).ok()
-    }
-
-    fn money(&mut self) -> (Option<Amount>, Option<Currency>) {
-        let amount = self.amount();
-        let currency = self.parsed(Field::Currency, Currency::try_new);
-        if let (Some(amount), Some(currency)) = (amount, currency)
-            && let Err(rule) = amount.check_precision(currency)
-        {
-            self.fault(Field::Amount, rule);
-        }
-        (amount, currency)
-    }
-
-    fn restriction(&mut self) -> Restriction {
-        let restriction = Restriction {
-            min_stay: self.small(Field::MinStay, 1, 999),
-            max_stay: self.small(Field::MaxStay, 1, 999),
-            closed_to_arrival: self.flag(Field::ClosedToArrival),
-            closed_to_departure: self.flag(Field::ClosedToDeparture),
-            stop_sell: self.flag(Field::StopSell),
-        };
-        if let (Some(least), Some(most)) = (restriction.min_stay, restriction.max_stay)
-            && most < least
-        {
-            self.fault(Field::MaxStay, format_args!("must be at least min_stay, which is {least}"));
-        }
-        restriction
-    }
-
-    /// The value, from all its fields; those of other kinds are faults.
-    fn value(&mut self, kind: Option<Kind>) -> Option<Value> {
-        // All of them are checked whatever the kind, so that one run shows what is wrong.
-        let (amount, currency) = self.money();
-        let inventory = self.small(Field::Inventory, 0, 999).and_then(Inventory::try_new);
-        let restriction = self.restriction();
-        let kind = kind?;
-        let (own, foreign): (&[Field], &[Field]) = match kind {
-            Kind::Rate => (&RATE, &RESTRICTION),
-            Kind::Availability => (&[Field::Inventory], &NOT_AVAILABILITY),
-            Kind::Restriction => (&[], &RATE),
-        };
-        for field in own {
-            self.require(*field, &format!("is missing: kind `{kind}` sets it"));
-        }
-        for field in foreign {
-            if self.get(*field).is_some() {
-                self.fault(*field, format_args!("does not belong to kind `{kind}`"));
-            }
-        }
-        match kind {
-            Kind::Rate => Some(Value::Rate { amount: amount?, currency: currency?, inventory: inventory? }),
-            Kind::Availability => Some(Value::Availability { inventory: inventory? }),
-            Kind::Restriction => {
-                if RESTRICTION.iter().all(|field| self.get(*field).is_none()) {
-                    let rule = "needs at least one of min_stay, max_stay, closed_to_arrival, \
-                                closed_to_departure, stop_sell";
-                    self.fault(Field::Kind, rule);
-                }
-                Some(Value::Restriction(restriction))
-            }
-        }
-    }
 }
-
-const RATE: [Field; 3] = [Field::Amount, Field::Currency, Field::Inventory];
-
-const RESTRICTION: [Field; 5] =
-    [Field::MinStay, Field::MaxStay, Field::ClosedToArrival, Field::ClosedToDeparture, Field::StopSell];
-
-const NOT_AVAILABILITY: [Field; 7] = [
-    Field::Amount,
-    Field::Currency,
-    Field::MinStay,
-    Field::MaxStay,
-    Field::ClosedToArrival,
-    Field::ClosedToDeparture,
-    Field::StopSell,
-];
 
 /// Names in a row, up to a bound.
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {

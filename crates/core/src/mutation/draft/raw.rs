@@ -52,6 +52,36 @@ impl<'a> Raw<'a> {
         }
     }
 
+    /// The text, if it is one.
+    pub(super) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Cell(text) => Some(text),
+            Self::Broken(_)
+            | Self::Number(_)
+            | Self::Flag(_)
+            | Self::Null
+            | Self::Array(_)
+            | Self::Object(_) => None,
+        }
+    }
+
+    /// The boolean, if it is one. A cell may be in capitals: spreadsheets write them so.
+    pub(super) const fn as_flag(&self) -> Option<bool> {
+        match self {
+            Self::Flag(flag) => Some(*flag),
+            Self::Cell(cell) if cell.eq_ignore_ascii_case("true") => Some(true),
+            Self::Cell(cell) if cell.eq_ignore_ascii_case("false") => Some(false),
+            Self::Cell(_)
+            | Self::Text(_)
+            | Self::Broken(_)
+            | Self::Number(_)
+            | Self::Null
+            | Self::Array(_)
+            | Self::Object(_) => None,
+        }
+    }
+
     /// What to show of it in a fault.
     pub(super) fn shown(&self) -> &str {
         match self {
