@@ -9,6 +9,7 @@ use ota_governor::core::lane::Scope;
 use ota_governor::core::name::{AccountName, BatchName, ChannelName, CorrelationId, NameError, PropertyId};
 use ota_governor::core::state::DeadReason;
 use ota_governor::core::time::parse_duration;
+use ota_governor::intake::Format;
 
 /// Paces price, availability and restriction pushes to OTA channels: durable, the newest value wins,
 /// never over a limit.
@@ -20,7 +21,7 @@ use ota_governor::core::time::parse_duration;
 pub(crate) struct Arguments {
     /// The configuration [default: governor.toml]
     ///
-    /// Any value in it can be overridden by environment: OTA_GOVERNOR__LEDGER__URL=sqlite:/var/lib/g.db,
+    /// Any value in it can be overridden by environment: `OTA_GOVERNOR__LEDGER__URL=sqlite:g.db`,
     /// two underscores for each step down.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -91,6 +92,9 @@ pub(crate) struct CheckArguments {
     /// Mutations: NDJSON, or CSV with a header if the name ends in .csv; - for stdin
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// How FILE is written, if its name does not tell
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<FileFormat>,
 }
 
 /// Store a file's mutations and send them until all are final
@@ -123,6 +127,15 @@ pub(crate) enum FileFormat {
     Ndjson,
     /// Comma-separated values with a header
     Csv,
+}
+
+impl From<FileFormat> for Format {
+    fn from(format: FileFormat) -> Self {
+        match format {
+            FileFormat::Ndjson => Self::Ndjson,
+            FileFormat::Csv => Self::Csv,
+        }
+    }
 }
 
 /// How a report is written.
@@ -255,7 +268,7 @@ pub(crate) struct DeadLettersPickArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExportCommand {
-    /// Export confirmations: correlation_id, confirmation_id, cell and time of each commit
+    /// Export confirmations: `correlation_id`, `confirmation_id`, cell and time of each commit
     Committed(ExportCommittedArguments),
 }
 
@@ -268,7 +281,7 @@ pub(crate) struct ExportCommittedArguments {
 
 /// Run a simulated OTA that enforces limits and misbehaves on order, to try things against
 ///
-/// Runs a simulated OTA until Ctrl-C, then prints what it counted. Point a channel's base_url at it.
+/// Runs a simulated OTA until Ctrl-C, then prints what it counted. Point a channel's `base_url` at it.
 #[derive(Debug, Args)]
 pub(crate) struct SimOtaArguments {
     /// Where to listen; port 0 takes a free one

@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    async fn logged(format: LogFormat) -> String {
+    fn logged(format: LogFormat) -> String {
         let sink = Sink::default();
         let clock = Clock::starting_at(Timestamp::from_micros(1_789_898_400_000_000));
         let lines = Lines { format, clock };
@@ -198,7 +198,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_line_names_its_event_however_it_was_given_and_quotes_what_is_not_plain() {
-        insta::assert_snapshot!(logged(LogFormat::Kv).await, @r#"
+        insta::assert_snapshot!(logged(LogFormat::Kv), @r#"
         ts=2026-09-20T10:00:00Z level=info event=committed ota=booking_com status=200 confirmation_id="a b"
         ts=2026-09-20T10:00:00Z level=info event=deferred ota=booking_com reason=throttled
         ts=2026-09-20T10:00:00Z level=warn event=lane_paused ota=agoda
@@ -208,7 +208,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn json_lines_carry_the_same_keys() {
-        let text = logged(LogFormat::Json).await;
+        let text = logged(LogFormat::Json);
         let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
         assert_eq!(first["event"], "committed");
         assert_eq!(first["status"], 200);

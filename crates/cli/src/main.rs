@@ -4,6 +4,7 @@
 //! mutations itself: every command works through the seams of the library.
 
 mod arguments;
+mod budget;
 mod commands;
 mod exit;
 mod invocation;

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use ota_governor::config::Config;
 use ota_governor::core::lane::{LaneKey, Scope};
+use ota_governor::core::limit::Limit;
 use ota_governor::core::mutation::Kind;
 use ota_governor::core::state::State;
 use ota_governor::core::time::Timestamp;
@@ -12,6 +13,7 @@ use ota_governor::ledger::{Filter, Hold, Ledger, Tallies};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::StatusArguments;
+use crate::budget::Budgets;
 use crate::exit::Exit;
 use crate::table::Table;
 use crate::words;
@@ -22,7 +24,15 @@ struct Row {
     counts: Vec<(State, u64)>,
     oldest_waiting: Option<Timestamp>,
     holds: Vec<Hold>,
-    limits: Vec<(String, String, String)>,
+    limits: Vec<Budget>,
+}
+
+/// A limit of a lane as it stands.
+struct Budget {
+    limit: String,
+    rule: String,
+    pace: String,
+    used: Option<usize>,
 }
 
 pub(crate) async fn run(
@@ -36,9 +46,10 @@ pub(crate) async fn run(
     let holds = ledger.holds().await?;
     let mut lanes: BTreeSet<LaneKey> = config.lanes().into_iter().collect();
     lanes.extend(tallies.rows.iter().map(|row| row.lane.clone()));
+    let budgets = Budgets::read(config, ledger, now).await?;
     let mut rows = Vec::new();
     for lane in lanes {
-        rows.push(look(config, ledger, &tallies, &holds, lane).await?);
+        rows.push(look(config, ledger, &budgets, (&tallies, &holds), lane).await?);
     }
     if arguments.json {
         writeln!(out, "{}", to_json(&rows, &tallies))?;
@@ -51,8 +62,8 @@ pub(crate) async fn run(
 async fn look(
     config: &Config,
     ledger: &dyn Ledger,
-    tallies: &Tallies,
-    holds: &[Hold],
+    budgets: &Budgets<'_>,
+    (tallies, holds): (&Tallies, &[Hold]),
     lane: LaneKey,
 ) -> anyhow::Result<Row> {
     let count = |state: State| {
@@ -60,11 +71,13 @@ async fn look(
         (state, of.map(|row| row.count).sum())
     };
     let limits = config.lane_limits(&lane).map(|limits| {
-        let described = |limit| (words::rule(limit), words::pace(limit));
-        limits
-            .into_iter()
-            .map(|limit| (limit.name.to_string(), described(limit).0, described(limit).1))
-            .collect()
+        let budget = |limit: &Limit| Budget {
+            limit: limit.name.to_string(),
+            rule: words::rule(limit),
+            pace: words::pace(limit),
+            used: budgets.used(&lane, limit),
+        };
+        limits.into_iter().map(budget).collect()
     });
     let of_lane = |hold: &&Hold| match &hold.scope {
         Scope::Property { lane: of, .. } => *of == lane,
@@ -103,6 +116,13 @@ pub(super) fn of_lane(lane: &LaneKey) -> Filter {
     }
 }
 
+impl Budget {
+    fn words(&self) -> String {
+        let used = self.used.map(|used| format!(", {used} used")).unwrap_or_default();
+        format!("{}{used}", self.rule)
+    }
+}
+
 fn to_table(rows: &[Row], tallies: &Tallies, now: Timestamp, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut head = vec!["lane"];
     head.extend(State::ALL.iter().map(|state| state.as_str()));
@@ -112,7 +132,7 @@ fn to_table(rows: &[Row], tallies: &Tallies, now: Timestamp, out: &mut dyn Write
         let mut cells = vec![row.lane.to_string()];
         cells.extend(row.counts.iter().map(|(_, count)| count.to_string()));
         cells.push(row.oldest_waiting.map_or_else(|| "-".to_owned(), |at| words::about(now.since(at))));
-        let rules: Vec<&str> = row.limits.iter().map(|(_, rule, _)| rule.as_str()).collect();
+        let rules: Vec<String> = row.limits.iter().map(Budget::words).collect();
         cells.push(if rules.is_empty() { "none: not available".to_owned() } else { rules.join("; ") });
         table.row(cells);
     }
@@ -153,7 +173,10 @@ fn row_json(row: &Row) -> Value {
         })
     };
     object.insert("holds".to_owned(), row.holds.iter().map(hold).collect());
-    let limit = |(limit, rule, pace): &(String, String, String)| json!({ "limit": limit, "rule": rule, "pace": pace });
+    let limit = |budget: &Budget| {
+        let Budget { limit, rule, pace, used } = budget;
+        json!({ "limit": limit, "rule": rule, "pace": pace, "used": used })
+    };
     object.insert("limits".to_owned(), row.limits.iter().map(limit).collect());
     Value::Object(object)
 }

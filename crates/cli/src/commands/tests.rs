@@ -187,6 +187,28 @@ async fn a_wrong_configuration_exits_2_with_every_fault_on_its_own_line() {
     assert_eq!(crate::exit::describe(&error).lines().count(), 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn check_prints_every_fault_of_a_file_by_line_and_exits_1() {
+    use ota_governor::intake::{Format, Reader, channels};
+
+    let context = Arc::new(channels(&Config::parse(CONFIG).unwrap()).unwrap());
+    let good = r#"{"ota":"booking_com","property_id":"prop_00000001","room_type_code":"DLX","rate_plan_code":"BAR","stay_date":"2026-10-01","amount":"120.50","currency":"EUR","inventory":3}"#;
+    let bad = good.replace("120.50", "120.505").replace(":3}", ":1000}");
+    let examined = |text: String| {
+        let mut out = Vec::new();
+        let reader = Reader::new(std::io::Cursor::new(text), Format::Ndjson, Arc::clone(&context));
+        let exit = super::check::examine(reader, &Clock::starting_at(START), &mut out).unwrap();
+        (exit, String::from_utf8(out).unwrap())
+    };
+    let (exit, said) = examined(format!("{good}\n{bad}\nnonsense\n{good}\n"));
+    assert_eq!(exit, Exit::Refused);
+    let lines: Vec<&str> = said.lines().skip(1).collect();
+    assert_eq!(lines.iter().filter(|line| line.starts_with("line 2: ")).count(), 2, "{said}");
+    assert_eq!(lines.iter().filter(|line| line.starts_with("line 3: ")).count(), 1, "{said}");
+    assert_eq!(lines.last(), Some(&"2 mutations are good, 2 are refused"));
+    assert_eq!(examined(format!("{good}\n")).0, Exit::Done);
+}
+
 #[tokio::test]
 async fn a_reader_that_has_gone_is_no_failure() {
     struct Gone;
@@ -213,4 +235,33 @@ async fn looking_makes_no_ledger_where_none_is() {
         Invocation { config_path: dir.path().join("governor.toml"), clock: Clock::starting_at(START) };
     assert!(invocation.open_ledger(&config).is_err());
     assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn commands_work_beside_the_process_that_dispatches_from_the_file() {
+    use ota_governor::core::state::State;
+    use ota_governor::ledger::sqlite::{OpenOptions, SqliteLedger};
+
+    let dir = tempfile::tempdir().unwrap();
+    let (db, config) = (dir.path().join("governor.db"), dir.path().join("governor.toml"));
+    std::fs::write(&config, format!("[ledger]\nurl = \"sqlite:{}\"\n{CONFIG}", db.display())).unwrap();
+    let clock = Clock::system();
+    let dispatcher = SqliteLedger::open(&db, OpenOptions { dispatcher: true, clock: clock.clone() }).unwrap();
+    let entry = Entry { mutation: availability("m1", 1, 5), recipe: Recipe::Revision, expires: None };
+    dispatcher.enqueue(vec![entry], clock.now()).await.unwrap();
+    let run = async |line: &str| {
+        let words = ["ota-governor", "--config", config.to_str().unwrap()].into_iter().chain(line.split(' '));
+        let mut out = Vec::new();
+        let exit = super::run(Arguments::parse_from(words), &mut out).await.unwrap();
+        (exit, String::from_utf8(out).unwrap())
+    };
+    assert_eq!(run("pause booking_com").await.0, Exit::Done);
+    assert_eq!(dispatcher.holds().await.unwrap().len(), 1);
+    let (_, said) = run("explain m1").await;
+    assert!(said.contains("lifts a hold on booking_com"), "{said}");
+    assert_eq!(run("cancel m1").await, (Exit::Done, "m1 is cancelled\n".to_owned()));
+    let id = CorrelationId::try_new("m1").unwrap();
+    assert_eq!(dispatcher.get(&id).await.unwrap().unwrap().state, State::Cancelled);
+    assert!(run("status --json").await.1.contains("\"accepted\":1"));
+    dispatcher.close().await.unwrap();
 }

@@ -58,6 +58,7 @@ fn config(channels: impl IntoIterator<Item = (&'static str, Channel)>) -> Config
         egress: "here".into(),
         limits: BTreeMap::new(),
         channels: named.collect(),
+        ..Config::default()
     }
 }
 

@@ -76,12 +76,12 @@ async fn status_counts_every_lane_in_table_and_json_by_the_same_names() {
     desk.settle(200, Disposition::Committed { confirmation_id: "C-7".to_owned() }).await;
     desk.enqueue("m2", 2, 5).await;
     desk.run("pause booking_com/availability --for 30m").await;
-    desk.now = desk.now + Duration::from_secs(90);
+    desk.now = desk.now + Duration::from_secs(30);
     let (_, table) = desk.run("status").await;
     let lines: Vec<&str> = table.lines().collect();
     insta::assert_snapshot!(lines[..2].join("\n"), @r"
     lane                              queued  in_flight  deferred  committed  dead_lettered  superseded  cancelled  oldest waiting  limits
-    booking_com:default/availability       1          0         0          1              0           0          0  1m30s           sliding_window 90 per 1m, burst 3
+    booking_com:default/availability       1          0         0          1              0           0          0  30s             sliding_window 90 per 1m, burst 3, 1 used
     ");
     assert!(
         table.contains("held: booking_com:default/availability by booking_com/availability: manual until"),
@@ -95,6 +95,12 @@ async fn status_counts_every_lane_in_table_and_json_by_the_same_names() {
     }
     assert_eq!(json["lanes"][0]["holds"][0]["cause"], "manual");
     assert_eq!(json["lanes"][0]["limits"][0]["pace"], "one every 667ms");
+    // The limit is the channel's: a call of one lane counts in the others, until the window has passed.
+    assert_eq!(json["lanes"][1]["limits"][0]["used"], 1);
+    desk.now = desk.now + Duration::from_secs(31);
+    let (_, json) = desk.run("status --json").await;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["lanes"][0]["limits"][0]["used"], 0);
 }
 
 #[tokio::test(start_paused = true)]
