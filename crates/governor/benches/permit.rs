@@ -49,7 +49,8 @@ fn decision(bench: &mut Criterion) {
 }
 
 fn permit(bench: &mut Criterion) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime starts");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime starts");
     let _inside = runtime.enter();
     let lane = LaneKey {
         channel: ChannelName::try_new("ota_x").expect("a slug"),

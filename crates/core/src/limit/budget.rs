@@ -1,10 +1,10 @@
 //! What is left of one limit: the one type through which stores apply a rule.
 
+use super::Rule;
 use super::bucket::Bucket;
 use super::concurrency::Concurrency;
 use super::fixed::Fixed;
 use super::sliding::Sliding;
-use super::Rule;
 use crate::time::Timestamp;
 
 /// What is left of one limit.

@@ -144,7 +144,11 @@ fn clock_bounds(zone: &TimeZone, per: i64, at: Timestamp) -> (Timestamp, Timesta
         let (turn, then) = (Timestamp::from_jiff(ahead.timestamp()), shift(ahead.offset()));
         if turn <= end {
             let same = cell(turn, then) == mine;
-            end = if same { Timestamp::from_micros(from.saturating_add(per).saturating_sub(then)) } else { turn };
+            end = if same {
+                Timestamp::from_micros(from.saturating_add(per).saturating_sub(then))
+            } else {
+                turn
+            };
         }
     }
     let after = instant.checked_add(1.nanosecond()).unwrap_or(instant);
@@ -193,10 +197,7 @@ mod tests {
     fn shorter_windows_follow_the_clock_on_the_wall_without_gap_or_overlap() {
         assert_eq!(hours("Asia/Kolkata", 1, "2026-09-20T10:05:00Z"), 1);
         let kolkata = TimeZone::get("Asia/Kolkata").unwrap();
-        assert_eq!(
-            bounds(&kolkata, 3_600_000_000, at("2026-09-20T10:05:00Z")).0,
-            at("2026-09-20T09:30:00Z")
-        );
+        assert_eq!(bounds(&kolkata, 3_600_000_000, at("2026-09-20T10:05:00Z")).0, at("2026-09-20T09:30:00Z"));
         let berlin = TimeZone::get("Europe/Berlin").unwrap();
         for minutes in [1, 7, 30, 60, 90, 360, 1000] {
             let per = minutes * 60_000_000;

@@ -67,11 +67,8 @@ impl Pacing {
 
     /// When calls of this `cost` in all, one after the other, have all fitted.
     pub(super) fn next_at(&self, now: Timestamp, cost: u64) -> Timestamp {
-        let start = self
-            .arrival
-            .max(self.scaled(now))
-            .saturating_add(self.length(cost))
-            .saturating_sub(self.depth);
+        let start =
+            self.arrival.max(self.scaled(now)).saturating_add(self.length(cost)).saturating_sub(self.depth);
         let up = start.saturating_add(self.rate.saturating_sub(1)).div_euclid(self.rate);
         Timestamp::from_micros(i64::try_from(up).unwrap_or(i64::MAX)).max(now)
     }

@@ -49,6 +49,7 @@ impl LocalLimiter {
     /// A limiter of these lanes; `past` are the calls made earlier that may still count.
     ///
     /// A past call without an answer counts as answered now.
+    #[expect(clippy::needless_pass_by_value, reason = "every group keeps the clock")]
     pub fn new(lanes: Vec<LaneLimits>, clock: Clock, past: Vec<PastCall>) -> Arc<Self> {
         let mut places = HashMap::new();
         let mut groups = Vec::new();

@@ -95,7 +95,8 @@ fn a_clock_that_steps_back_refuses_nothing_inside_the_burst_and_refills_nothing(
 #[test]
 fn refused_attempts_never_move_the_refill() {
     let mut budget = Budget::new(&bucket(1, secs(1), 1));
-    let granted = (0..20).map(|half| drain(&mut budget, start() + Duration::from_millis(500) * half)).sum::<u64>();
+    let granted =
+        (0..20).map(|half| drain(&mut budget, start() + Duration::from_millis(500) * half)).sum::<u64>();
     assert_eq!(granted, 10);
 }
 
@@ -133,7 +134,7 @@ fn no_trailing_minute_holds_more_than_the_limit_after_a_quiet_spell() {
     for burst in [1, 3, 10] {
         let mut budget = Budget::new(&sliding(10, secs(60), burst));
         let grants = busy(&mut budget, start() + secs(300));
-        assert_eq!(grants.iter().take_while(|at| **at == start()).count() as u64, burst);
+        assert_eq!(grants.iter().take_while(|at| **at == start()).count(), usize::try_from(burst).unwrap());
         never_more_in_any_window(&grants, 10, secs(60));
     }
 }
@@ -337,7 +338,7 @@ proptest! {
         let arrived = arrivals(&bucket(rate, Duration::from_millis(per_ms), burst), &storm);
         for (first, from) in arrived.iter().enumerate() {
             for (last, to) in arrived.iter().enumerate().skip(first) {
-                let calls = (last - first + 1) as u128;
+                let calls = u128::try_from(last - first + 1).unwrap();
                 let refill = from.until(*to).as_micros() * u128::from(rate);
                 prop_assert!((calls - u128::from(burst).min(calls)) * u128::from(per_ms) * 1_000 <= refill);
             }
@@ -378,8 +379,8 @@ proptest! {
     fn it_is_never_idle_while_calls_wait(max in 1..200u64, burst in 1..200u64, per_s in 1..100u64) {
         let per = secs(per_s);
         let grants = busy(&mut Budget::new(&sliding(max, per, burst.min(max))), start() + per * 10);
-        prop_assert!(grants.len() as u64 * 100 >= max * 10 * 99, "{} of {}", grants.len(), max * 10);
+        prop_assert!(u64::try_from(grants.len()).unwrap() * 100 >= max * 10 * 99, "{} of {}", grants.len(), max * 10);
         let grants = busy(&mut Budget::new(&bucket(max, per, burst)), start() + per * 10);
-        prop_assert!(grants.len() as u64 >= max * 10);
+        prop_assert!(u64::try_from(grants.len()).unwrap() >= max * 10);
     }
 }

@@ -1,8 +1,8 @@
 //! Who goes first, who holds up whom, and what costs nothing.
 
 use super::{
-    Ask, Backend, Duration, Each, LaneLimits, Limit, Permit, Priority, Rule, TICK, World, ask, at_once, bucket, count,
-    granted, in_line, is_at, lane, limit, of, only, property, refused, secs, window,
+    Ask, Backend, Duration, Each, LaneLimits, Limit, Permit, Priority, PropertyId, Rule, TICK, World, ask,
+    at_once, bucket, count, granted, in_line, is_at, lane, limit, of, only, property, refused, secs, window,
 };
 
 /// Two limits on one lane: a refusal by one takes nothing from the other.
@@ -43,8 +43,13 @@ pub async fn an_urgent_asker_waits_at_most_one_slot(backend: &dyn Backend) {
     }
     let asked = world.elapsed();
     let urgent = world.call(Ask { priority: Priority::MOST_URGENT, ..ask("rates") }).await;
-    assert!(urgent.saturating_sub(asked) <= Duration::from_micros(666_667).saturating_add(TICK), "{urgent:?}");
-    line.into_iter().for_each(|task| task.abort());
+    assert!(
+        urgent.saturating_sub(asked) <= Duration::from_micros(666_667).saturating_add(TICK),
+        "{urgent:?}"
+    );
+    for task in line {
+        task.abort();
+    }
 }
 
 /// Lanes that share a limit form one line.
@@ -96,7 +101,7 @@ pub async fn each_candidate_gets_one_before_any_gets_a_second(backend: &dyn Back
     let of_property = Limit { each: Each::Property, ..limit("per property", bucket(2, secs(4), 2)) };
     let world = World::new(backend, vec![LaneLimits::new(lane("rates"), vec![of_property])]).await;
     let permits = granted(world.acquire(Ask { want: 5, ..of("rates", &["P1", "P2"]) }).await);
-    let names: Vec<_> = permits.iter().filter_map(Permit::property).map(|one| one.as_str()).collect();
+    let names: Vec<_> = permits.iter().filter_map(Permit::property).map(PropertyId::as_str).collect();
     assert_eq!(names, ["P1", "P2", "P1", "P2"]);
 }
 

@@ -3,8 +3,8 @@
 use ota_governor_core::lane::Scope;
 
 use super::{
-    AccountName, Ask, Backend, Duration, LaneLimits, Permit, Timestamp, World, ask, at_once, bucket, granted, is_at,
-    lane, limit, of, only, property, refused, secs,
+    AccountName, Ask, Backend, Duration, LaneLimits, Permit, Timestamp, World, ask, at_once, bucket, granted,
+    is_at, lane, limit, of, only, property, refused, secs,
 };
 use crate::ledger::{Hold, HoldCause};
 
@@ -84,8 +84,7 @@ pub async fn a_hold_of_one_account_leaves_others_alone(backend: &dyn Backend) {
     let mut other = lane("rates");
     other.account = AccountName::try_new("hotel-7").expect("a name");
     let limits = || vec![limit("only", bucket(10, secs(1), 10))];
-    let lanes =
-        vec![LaneLimits::new(lane("rates"), limits()), LaneLimits::new(other.clone(), limits())];
+    let lanes = vec![LaneLimits::new(lane("rates"), limits()), LaneLimits::new(other.clone(), limits())];
     let world = World::new(backend, lanes).await;
     let scope = Scope::Account { channel: other.channel.clone(), account: other.account.clone() };
     world.limiter.set_holds(vec![hold(scope, world.start, None)]);

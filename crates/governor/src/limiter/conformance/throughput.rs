@@ -1,8 +1,8 @@
 //! Never over, never idle, and no more timers than turns.
 
 use super::{
-    Ask, Backend, Duration, LaneLimits, Permit, World, ask, at_once, bucket, granted, is_at, lane, limit, only,
-    refused, secs, window,
+    Ask, Backend, Duration, LaneLimits, Permit, World, ask, at_once, bucket, granted, is_at, lane, limit,
+    only, refused, secs, window,
 };
 
 /// So many tasks ask as fast as they can for so long; when each call left.

@@ -1,8 +1,8 @@
 //! Waits and refusals are exact, and what is reported is what happens.
 
 use super::{
-    Ask, Backend, Duration, Grant, LaneLimits, Permit, Rule, World, ask, at_once, bucket, count, granted, in_line,
-    is_at, lane, limit, only, refused, secs, window,
+    Ask, Backend, Duration, Grant, LaneLimits, Permit, Rule, World, ask, at_once, bucket, count, granted,
+    in_line, is_at, lane, limit, only, refused, secs, window,
 };
 
 /// The channel may see a call as late as its answer, so it counts until then.
@@ -26,7 +26,8 @@ pub async fn a_slow_call_counts_until_its_answer(backend: &dyn Backend) {
 
 /// Refused until exactly when it said.
 pub async fn a_refusal_names_the_exact_wait(backend: &dyn Backend) {
-    let rules = [bucket(1, secs(7), 2), window(3, secs(60), 3), window(10, secs(60), 1), bucket(7, secs(86_400), 1)];
+    let rules =
+        [bucket(1, secs(7), 2), window(3, secs(60), 3), window(10, secs(60), 1), bucket(7, secs(86_400), 1)];
     for rule in rules {
         let world = World::new(backend, only(rule)).await;
         let mut grants = 0;
@@ -102,7 +103,8 @@ pub async fn an_unknown_lane_is_an_error_and_no_grant(backend: &dyn Backend) {
 pub async fn the_outlook_names_what_binds_and_until_when(backend: &dyn Backend) {
     let limits = vec![limit("pace", bucket(1, secs(1), 1)), limit("quota", bucket(2, secs(120), 2))];
     let world = World::new(backend, vec![LaneLimits::new(lane("rates"), limits)]).await;
-    let outlook = || async { world.limiter.outlook(&lane("rates"), None).await.expect("the limiter answers") };
+    let outlook =
+        || async { world.limiter.outlook(&lane("rates"), None).await.expect("the limiter answers") };
     assert_eq!(outlook().await, None);
     world.call(ask("rates")).await;
     let paced = outlook().await.expect("the pace binds");

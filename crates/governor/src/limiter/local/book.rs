@@ -135,7 +135,13 @@ impl Book {
         self.entries.get_mut(number)
     }
 
-    pub(super) fn take(&mut self, numbers: &[usize], property: Option<&PropertyId>, now: Timestamp, cost: u64) {
+    pub(super) fn take(
+        &mut self,
+        numbers: &[usize],
+        property: Option<&PropertyId>,
+        now: Timestamp,
+        cost: u64,
+    ) {
         for number in numbers {
             if let Some(entry) = self.entries.get_mut(*number) {
                 entry.keep(property, now).take(now, cost);

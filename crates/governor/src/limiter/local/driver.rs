@@ -7,9 +7,8 @@ use super::group::Group;
 /// Sleeps until the next turn and hands it out; told when an earlier one comes up. Ends with its group.
 pub(super) async fn drive(group: Weak<Group>) {
     loop {
-        let Some((due, clock, sooner)) = group
-            .upgrade()
-            .map(|group| (group.due(), group.clock().clone(), group.sooner()))
+        let Some((due, clock, sooner)) =
+            group.upgrade().map(|group| (group.due(), group.clock().clone(), group.sooner()))
         else {
             return;
         };

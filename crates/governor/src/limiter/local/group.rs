@@ -78,6 +78,31 @@ impl State {
     fn someone_waits(&self) -> bool {
         self.lanes.iter().any(|lane| !lane.is_empty())
     }
+
+    /// Refuses one who is still in line if the turn would not come by the deadline.
+    fn refuse_if_after(
+        &mut self,
+        lane: usize,
+        turn: Turn,
+        now: Timestamp,
+        deadline: Timestamp,
+    ) -> Option<Grant> {
+        self.lanes.get(lane)?.get(turn)?;
+        let turn_at = expected(&self.lanes, &mut self.book, lane, turn, now);
+        if turn_at.at.is_some_and(|at| at <= deadline) {
+            return None;
+        }
+        self.lanes.get_mut(lane)?.leave(turn);
+        Some(Grant::Refused { wait: turn_at.at.map(|at| now.until(at)), by: turn_at.by })
+    }
+
+    /// Refuses one who is still in line.
+    fn refuse(&mut self, lane: usize, turn: Turn, now: Timestamp) -> Option<Grant> {
+        self.lanes.get(lane)?.get(turn)?;
+        let turn_at = expected(&self.lanes, &mut self.book, lane, turn, now);
+        self.lanes.get_mut(lane)?.leave(turn);
+        Some(Grant::Refused { wait: turn_at.at.map(|at| now.until(at)), by: turn_at.by })
+    }
 }
 
 impl Group {
@@ -93,8 +118,7 @@ impl Group {
             })
             .collect();
         replay(&lanes, &mut book, start.past, clock.now());
-        let state =
-            State { lanes, book, taken: HashMap::new(), numbered: 0, due: None, wakeups: 0 };
+        let state = State { lanes, book, taken: HashMap::new(), numbered: 0, due: None, wakeups: 0 };
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             id: start.id,
@@ -136,19 +160,13 @@ impl Group {
         let Some(mine) = state.lanes.get(lane) else {
             return Answer::Now(Grant::Refused { wait: None, by: format!("no limits for {}", ask.lane) });
         };
-        if let Some((_, entry)) = state.book.entries(&mine.limits).find(|(_, entry)| cost > entry.capacity()) {
+        if let Some((_, entry)) = state.book.entries(&mine.limits).find(|(_, entry)| cost > entry.capacity())
+        {
             return Answer::Now(Grant::NeverFits { limit: entry.name().clone() });
         }
         if !busy
-            && let Ok(taken) = take_up_to(
-                mine,
-                &mut state.book,
-                want,
-                &ask.properties,
-                cost,
-                now,
-                &mut Marks::default(),
-            )
+            && let Ok(taken) =
+                take_up_to(mine, &mut state.book, want, &ask.properties, cost, now, &mut Marks::default())
         {
             return Answer::Now(Grant::Granted(self.permits(state, lane, cost, now, taken)));
         }
@@ -161,7 +179,7 @@ impl Group {
         }
         let mut tidings = self.walk(state, now);
         let refused = deadline
-            .and_then(|deadline| self.refuse_if_after(state, (lane, turn), now, deadline))
+            .and_then(|deadline| state.refuse_if_after(lane, turn, now, deadline))
             // Those behind were held up by one who is no longer there.
             .inspect(|_| tidings.extend(self.walk(state, now)));
         drop(guard);
@@ -210,22 +228,6 @@ impl Group {
         tidings
     }
 
-    fn refuse_if_after(
-        &self,
-        state: &mut State,
-        (lane, turn): (usize, Turn),
-        now: Timestamp,
-        deadline: Timestamp,
-    ) -> Option<Grant> {
-        state.lanes.get(lane)?.get(turn)?;
-        let turn_at = expected(&state.lanes, &mut state.book, lane, turn, now);
-        if turn_at.at.is_some_and(|at| at <= deadline) {
-            return None;
-        }
-        state.lanes.get_mut(lane)?.leave(turn);
-        Some(Grant::Refused { wait: turn_at.at.map(|at| now.until(at)), by: turn_at.by })
-    }
-
     /// The timer's turn.
     pub(super) fn wake(self: &Arc<Self>) {
         let mut guard = self.lock();
@@ -256,12 +258,8 @@ impl Group {
         let now = self.clock.now();
         let mut tidings = self.walk(&mut guard, now);
         let state = &mut *guard;
-        let waits = state.lanes.get(lane).is_some_and(|lane| lane.get(turn).is_some());
-        let refused = waits.then(|| {
-            let turn_at = expected(&state.lanes, &mut state.book, lane, turn, now);
-            Grant::Refused { wait: turn_at.at.map(|at| now.until(at)), by: turn_at.by }
-        });
-        if state.lanes.get_mut(lane).and_then(|lane| lane.leave(turn)).is_some() {
+        let refused = state.refuse(lane, turn, now);
+        if refused.is_some() {
             tidings.extend(self.walk(state, now));
         }
         drop(guard);
@@ -295,8 +293,7 @@ impl Group {
         let mine = state.lanes.get(lane)?;
         let held = [mine.holds.on_lane(now), mine.holds.on_property(property, now)];
         let held = held.into_iter().flatten().max_by_key(|held| (held.until.is_none(), held.until));
-        let mut outlook =
-            held.map(|held| Outlook { by: held.by.clone(), until: held.until });
+        let mut outlook = held.map(|held| Outlook { by: held.by.clone(), until: held.until });
         for (_, entry) in state.book.entries(&mine.limits) {
             // Without a property nothing is known about limits per property.
             if (entry.is_keyed() && property.is_none()) || entry.look(property).fits(now, 1) {

@@ -61,8 +61,5 @@ impl Holds {
 }
 
 fn longest(holds: &[Held], now: Timestamp) -> Option<&Held> {
-    holds
-        .iter()
-        .filter(|held| held.in_force(now))
-        .max_by_key(|held| (held.until.is_none(), held.until))
+    holds.iter().filter(|held| held.in_force(now)).max_by_key(|held| (held.until.is_none(), held.until))
 }

@@ -41,7 +41,11 @@ fn lane(channel: &str, account: &str, endpoint: &str) -> LaneKey {
 
 fn limit(name: &str, max: u64, per: Duration, each: Each) -> Limit {
     let max = max.try_into().unwrap();
-    Limit { name: LimitName::try_new(name).unwrap(), rule: Rule::SlidingWindow { max, per, burst: max }, each }
+    Limit {
+        name: LimitName::try_new(name).unwrap(),
+        rule: Rule::SlidingWindow { max, per, burst: max },
+        each,
+    }
 }
 
 fn ask(lane: &LaneKey, property: Option<PropertyId>) -> Ask {

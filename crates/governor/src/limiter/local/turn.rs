@@ -135,7 +135,11 @@ fn costs_ahead(
             // Those whose properties are used up let others pass.
             let mut total = 0u64;
             for waiter in lane.ahead(turn) {
-                if waiter.properties.iter().any(|property| property_fits(lane, book, property, waiter.cost, now)) {
+                if waiter
+                    .properties
+                    .iter()
+                    .any(|property| property_fits(lane, book, property, waiter.cost, now))
+                {
                     total = total.saturating_add(waiter.cost);
                 }
             }
