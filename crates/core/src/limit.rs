@@ -1,4 +1,16 @@
 //! Limits: what they are, and the exact arithmetic of what may leave when.
+//!
+//! A call leaves at its grant and reaches the channel at an unknown instant between then and its
+//! answer. Every rule here holds for *whatever* that instant was: a call counts from its grant on, and
+//! where a rule forgets, it forgets from the answer on. All of it is integers; a refusal changes nothing.
+
+mod bucket;
+mod budget;
+mod concurrency;
+mod describe;
+mod fixed;
+mod pacing;
+mod sliding;
 
 mod bucket;
 mod budget;
@@ -17,6 +29,8 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
+pub use self::budget::Budget;
+pub use self::describe::WorstWindow;
 use crate::name::LimitName;
 
 /// One rule of a channel, checked.

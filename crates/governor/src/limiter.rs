@@ -3,6 +3,9 @@
 //! A permit is the right to make one call now, taken from *all* limits that apply or from none. A
 //! refusal ("not before T", "never fits") is a value, not an error; an error is never a grant.
 
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+pub mod lanes;
 pub mod local;
 
 use std::time::Duration;

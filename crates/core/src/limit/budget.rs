@@ -1,149 +1,199 @@
-//! A budget: what is left of one limit.
+//! What is left of one limit: the one type through which stores apply a rule.
 
 use super::Rule;
 use super::bucket::Bucket;
+use super::concurrency::Concurrency;
 use super::fixed::Fixed;
 use super::sliding::Sliding;
 use crate::time::Timestamp;
 
-/// Whether a call fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
-    /// Now.
-    Now,
-    /// Not before then; exactly then if nothing is in flight.
-    At(Timestamp),
-    /// Its cost is more than the limit ever admits.
-    Never,
-}
-
-impl Fit {
-    pub(super) fn at(now: Timestamp, at: Timestamp) -> Self {
-        if at <= now { Self::Now } else { Self::At(at) }
-    }
-}
-
-/// The state of one limit. A call is taken when it is granted, and settled when it is answered: it can
-/// have arrived at any moment between. Refusals change nothing.
+/// What is left of one limit.
+///
+/// A call is taken at its grant and settled at its answer, or given back if it was never made. Time that
+/// goes back counts as standing still. A refusal changes nothing.
+///
+/// ```
+/// # use std::{num::NonZeroU64, time::Duration};
+/// # use ota_governor_core::{limit::{Budget, Rule}, time::Timestamp};
+/// let one = NonZeroU64::MIN;
+/// let mut budget = Budget::new(&Rule::TokenBucket { rate: one, per: Duration::from_secs(60), burst: one });
+/// let start = Timestamp::from_micros(0);
+/// assert!(budget.try_take(start, 1));
+/// budget.settle(start, 1);
+/// assert!(!budget.try_take(start, 1));
+/// let turn = budget.next_at(start, 1);
+/// assert_eq!(start.until(turn), Duration::from_secs(60));
+/// assert!(budget.try_take(turn, 1));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Budget {
-    kind: Kind,
-    /// Time handed in never goes back here.
-    now: Timestamp,
-    max: u64,
+    latest: Timestamp,
+    steps_back: u64,
+    state: State,
 }
 
 #[derive(Debug, Clone)]
-enum Kind {
-    Sliding(Sliding),
+enum State {
     Bucket(Bucket),
+    Sliding(Sliding),
     Fixed(Fixed),
-    Concurrency { in_flight: u64 },
+    Concurrency(Concurrency),
 }
 
 impl Budget {
-    /// The full budget of a rule.
+    /// A full budget of this rule.
     pub fn new(rule: &Rule) -> Self {
-        let (kind, max) = match rule {
-            Rule::TokenBucket { rate, per, burst } => {
-                (Kind::Bucket(Bucket::new(*rate, *per, *burst)), burst.get())
-            }
-            Rule::SlidingWindow { max, per, burst } => {
-                (Kind::Sliding(Sliding::new(*max, *per, *burst)), max.get())
-            }
+        let state = match rule {
+            Rule::TokenBucket { rate, per, burst } => State::Bucket(Bucket::new(*rate, *per, *burst)),
+            Rule::SlidingWindow { max, per, burst } => State::Sliding(Sliding::new(*max, *per, *burst)),
             Rule::FixedWindow { max, per, time_zone } => {
-                (Kind::Fixed(Fixed::new(*max, *per, time_zone.clone())), max.get())
+                State::Fixed(Fixed::new(*max, *per, time_zone.clone()))
             }
-            Rule::Concurrency { max } => (Kind::Concurrency { in_flight: 0 }, max.get()),
+            Rule::Concurrency { max } => State::Concurrency(Concurrency::new(*max)),
         };
-        Self { kind, now: Timestamp::MIN, max }
+        Self { latest: Timestamp::MIN, steps_back: 0, state }
     }
 
-    fn clamp(&mut self, now: Timestamp) -> Timestamp {
-        self.now = self.now.max(now);
-        self.now
+    fn advance(&mut self, now: Timestamp) -> Timestamp {
+        if now < self.latest {
+            self.steps_back = self.steps_back.saturating_add(1);
+            return self.latest;
+        }
+        if now > self.latest || matches!(self.state, State::Fixed(_)) {
+            self.latest = now;
+            match &mut self.state {
+                State::Sliding(sliding) => sliding.advance(now),
+                State::Fixed(fixed) => fixed.advance(now),
+                State::Bucket(_) | State::Concurrency(_) => {}
+            }
+        }
+        now
     }
 
-    /// Whether a call of this cost fits.
-    pub fn fits(&mut self, now: Timestamp, cost: u64) -> Fit {
-        let now = self.clamp(now);
-        match &mut self.kind {
-            Kind::Sliding(sliding) => sliding.fits(now, cost),
-            Kind::Bucket(bucket) => bucket.fits(now, cost),
-            Kind::Fixed(fixed) => fixed.fits(now, cost),
-            Kind::Concurrency { .. } if cost > self.max => Fit::Never,
-            // When the next answer comes nobody can say: look again at it.
-            Kind::Concurrency { in_flight } if *in_flight + cost > self.max => Fit::At(Timestamp::MAX),
-            Kind::Concurrency { .. } => Fit::Now,
+    /// The most one call may cost: more can never fit.
+    pub fn capacity(&self) -> u64 {
+        match &self.state {
+            State::Bucket(bucket) => bucket.capacity(),
+            State::Sliding(sliding) => sliding.capacity(),
+            State::Fixed(fixed) => fixed.capacity(),
+            State::Concurrency(concurrency) => concurrency.capacity(),
         }
     }
 
-    /// Takes a call that fits.
+    /// The most that can be [`used`](Self::used).
+    pub fn max(&self) -> u64 {
+        match &self.state {
+            State::Sliding(sliding) => sliding.max(),
+            State::Bucket(_) | State::Fixed(_) | State::Concurrency(_) => self.capacity(),
+        }
+    }
+
+    /// Whether a call of this cost fits now; takes nothing.
+    pub fn fits(&mut self, now: Timestamp, cost: u64) -> bool {
+        let now = self.advance(now);
+        match &self.state {
+            State::Bucket(bucket) => bucket.fits(now, cost),
+            State::Sliding(sliding) => sliding.fits(now, cost),
+            State::Fixed(fixed) => cost <= fixed.left(),
+            State::Concurrency(concurrency) => cost <= concurrency.left(),
+        }
+    }
+
+    /// Takes a call whether it fits or not: for one that was granted by [`fits`](Self::fits), or made before
+    /// this budget began.
     pub fn take(&mut self, now: Timestamp, cost: u64) {
-        let now = self.clamp(now);
-        match &mut self.kind {
-            Kind::Sliding(sliding) => sliding.take(now, cost),
-            Kind::Bucket(bucket) => bucket.take(cost),
-            Kind::Fixed(fixed) => fixed.take(cost),
-            Kind::Concurrency { in_flight } => *in_flight += cost,
+        let now = self.advance(now);
+        match &mut self.state {
+            State::Bucket(bucket) => bucket.take(cost),
+            State::Sliding(sliding) => sliding.take(now, cost),
+            State::Fixed(fixed) => fixed.take(cost),
+            State::Concurrency(concurrency) => concurrency.take(cost),
         }
     }
 
-    /// A call granted at `granted` was answered, or given up, at `answered`.
-    pub fn settle(&mut self, granted: Timestamp, answered: Timestamp, cost: u64) {
-        match &mut self.kind {
-            Kind::Sliding(sliding) => sliding.settle(answered, cost),
-            Kind::Bucket(bucket) => bucket.settle(answered, cost),
-            Kind::Fixed(fixed) => fixed.settle(granted, answered, cost),
-            Kind::Concurrency { in_flight } => *in_flight = in_flight.saturating_sub(cost),
+    /// Takes a call of this cost if it fits now.
+    pub fn try_take(&mut self, now: Timestamp, cost: u64) -> bool {
+        let fits = self.fits(now, cost);
+        if fits {
+            self.take(now, cost);
+        }
+        fits
+    }
+
+    /// A call taken before was answered, or given up, now.
+    pub fn settle(&mut self, now: Timestamp, cost: u64) {
+        let now = self.advance(now);
+        match &mut self.state {
+            State::Bucket(bucket) => bucket.settle(now, cost),
+            State::Sliding(sliding) => sliding.settle(now, cost),
+            State::Fixed(fixed) => fixed.settle(cost),
+            State::Concurrency(concurrency) => concurrency.release(cost),
         }
     }
 
-    /// A call was never made: as if it had not been taken.
-    pub fn give_back(&mut self, cost: u64) {
-        match &mut self.kind {
-            Kind::Sliding(sliding) => sliding.give_back(cost),
-            Kind::Bucket(bucket) => bucket.give_back(cost),
-            Kind::Fixed(fixed) => fixed.give_back(cost),
-            Kind::Concurrency { in_flight } => *in_flight = in_flight.saturating_sub(cost),
+    /// A call granted at `granted_at` was never made: it is as if it had not been taken.
+    pub fn give_back(&mut self, granted_at: Timestamp, cost: u64) {
+        match &mut self.state {
+            State::Bucket(bucket) => bucket.give_back(cost),
+            State::Sliding(sliding) => sliding.give_back(granted_at, cost),
+            State::Fixed(fixed) => fixed.give_back(cost),
+            State::Concurrency(concurrency) => concurrency.release(cost),
         }
     }
 
-    /// Calls that may leave right now.
+    /// The earliest instant at which calls of this cost in all could have been taken one after the other,
+    /// if each is answered at once and what is in flight is answered now.
+    ///
+    /// With nothing in flight it is exact for one call; else it is a lower bound, to be asked again at
+    /// the next answer. A result of `now` for a call that does not fit means: only an answer can help.
+    pub fn next_at(&mut self, now: Timestamp, cost: u64) -> Timestamp {
+        let now = self.advance(now);
+        match &self.state {
+            State::Bucket(bucket) => bucket.next_at(now, cost),
+            State::Sliding(sliding) => sliding.next_at(now, cost),
+            State::Fixed(fixed) => fixed.next_at(now, cost),
+            State::Concurrency(_) => now,
+        }
+    }
+
+    /// Calls of cost one that would fit now.
     pub fn left(&mut self, now: Timestamp) -> u64 {
-        let now = self.clamp(now);
-        match &mut self.kind {
-            Kind::Sliding(sliding) => sliding.left(now),
-            Kind::Bucket(bucket) => bucket.left(now),
-            Kind::Fixed(fixed) => self.max.saturating_sub(fixed.used(now)),
-            Kind::Concurrency { in_flight } => self.max.saturating_sub(*in_flight),
+        let now = self.advance(now);
+        match &self.state {
+            State::Bucket(bucket) => bucket.left(now),
+            State::Sliding(sliding) => sliding.left(now),
+            State::Fixed(fixed) => fixed.left(),
+            State::Concurrency(concurrency) => concurrency.left(),
         }
     }
 
-    /// Calls that count against the limit: in its window, in its bucket, or in flight.
+    /// Calls that count against the limit now.
     pub fn used(&mut self, now: Timestamp) -> u64 {
-        let now = self.clamp(now);
-        match &mut self.kind {
-            Kind::Sliding(sliding) => sliding.used(now),
-            Kind::Bucket(bucket) => bucket.max().saturating_sub(bucket.left(now)),
-            Kind::Fixed(fixed) => fixed.used(now),
-            Kind::Concurrency { in_flight } => *in_flight,
+        let now = self.advance(now);
+        match &self.state {
+            State::Bucket(bucket) => bucket.capacity().saturating_sub(bucket.left(now)),
+            State::Sliding(sliding) => sliding.used(),
+            State::Fixed(fixed) => fixed.used(),
+            State::Concurrency(concurrency) => concurrency.used(),
         }
     }
 
-    /// The most it admits at once or per window.
-    pub const fn max(&self) -> u64 {
-        self.max
-    }
-
-    /// Whether it is full again: forgetting it changes nothing.
+    /// Whether it is full and nothing is in flight: only then may it be forgotten.
     pub fn is_idle(&mut self, now: Timestamp) -> bool {
-        let now = self.clamp(now);
-        match &mut self.kind {
-            Kind::Sliding(sliding) => sliding.is_idle(now),
-            Kind::Bucket(bucket) => bucket.is_idle(now),
-            Kind::Fixed(fixed) => fixed.is_idle(now),
-            Kind::Concurrency { in_flight } => *in_flight == 0,
+        let now = self.advance(now);
+        match &self.state {
+            State::Bucket(bucket) => bucket.is_idle(now),
+            State::Sliding(sliding) => sliding.is_idle(now),
+            State::Fixed(fixed) => fixed.is_idle(),
+            State::Concurrency(concurrency) => concurrency.used() == 0,
         }
+    }
+
+    /// How often it was told a time before one it had been told already.
+    pub const fn steps_back(&self) -> u64 {
+        self.steps_back
     }
 }
+
+#[cfg(test)]
+mod tests;

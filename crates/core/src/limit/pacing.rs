@@ -1,72 +1,84 @@
-//! Pacing: a virtual schedule with a burst, exact for any rate.
-//!
-//! The generic cell rate algorithm (ITU-T I.371): the theoretical arrival time moves on by one
-//! emission interval per call. It is kept in units of 1/rate µs, so that no rate is ever rounded.
+//! The generic cell rate algorithm, without rounding: time in units of µs × rate.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 use crate::time::{Timestamp, micros};
 
-/// A schedule of `rate` calls per `per`, at most `burst` at once.
-#[derive(Debug, Clone)]
+/// A schedule of `rate` calls per `per` with room for `burst` at once.
+///
+/// One call takes `per / rate` µs, which is rarely whole. Counting in units of 1/rate µs it is exactly
+/// `per`, so that no rate drifts however long it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pacing {
     rate: i128,
-    per: i128,
-    burst: i128,
-    /// The theoretical arrival time, in µs times `rate`.
-    tat: i128,
+    interval: i128,
+    depth: i128,
+    burst: u64,
+    arrival: i128,
 }
 
 impl Pacing {
     pub(super) fn new(rate: NonZeroU64, per: Duration, burst: NonZeroU64) -> Self {
+        let interval = i128::from(micros(per).max(1));
         Self {
             rate: i128::from(rate.get()),
-            per: i128::from(micros(per)),
-            burst: i128::from(burst.get()),
-            tat: i128::MIN / 4,
+            interval,
+            depth: interval.saturating_mul(i128::from(burst.get())),
+            burst: burst.get(),
+            arrival: i128::MIN,
         }
     }
 
-    const fn scaled(&self, at: i128) -> i128 {
-        at.saturating_mul(self.rate)
+    pub(super) const fn burst(&self) -> u64 {
+        self.burst
     }
 
-    /// When `cost` fits, with `extra` more counted as taken now.
-    pub(super) fn fits_at(&self, now: Timestamp, cost: u64, extra: u64) -> Timestamp {
-        let now_scaled = self.scaled(i128::from(now.as_micros()));
-        let base = if extra == 0 { self.tat } else { self.tat.max(now_scaled) };
-        let calls = i128::from(cost) + i128::from(extra) - self.burst;
-        let free = base.saturating_add(calls.saturating_mul(self.per));
-        // From a full schedule, what the burst holds fits at once.
-        if free <= now_scaled {
-            return now;
-        }
-        let up = free.saturating_add(self.rate - 1).div_euclid(self.rate);
-        Timestamp::from_micros(i64::try_from(up).unwrap_or(i64::MAX))
+    fn scaled(&self, at: Timestamp) -> i128 {
+        i128::from(at.as_micros()).saturating_mul(self.rate)
     }
 
-    /// Moves the schedule on by `cost` calls made at `at`.
-    pub(super) fn take(&mut self, at: Timestamp, cost: u64) {
-        let at = self.scaled(i128::from(at.as_micros()));
-        self.tat = self.tat.max(at).saturating_add(self.per.saturating_mul(i128::from(cost)));
+    fn length(&self, cost: u64) -> i128 {
+        self.interval.saturating_mul(i128::from(cost))
     }
 
-    /// Takes back `cost` calls that were never made.
-    pub(super) fn give_back(&mut self, cost: u64) {
-        self.tat = self.tat.saturating_sub(self.per.saturating_mul(i128::from(cost)));
+    fn debt(&self, now: Timestamp) -> i128 {
+        self.arrival.saturating_sub(self.scaled(now)).max(0)
     }
 
-    /// Calls that fit now, with `extra` more counted as taken.
-    pub(super) fn left(&self, now: Timestamp, extra: u64) -> u64 {
-        let now = self.scaled(i128::from(now.as_micros()));
-        let debt = self.tat.saturating_sub(now).max(0) + i128::from(extra) * self.per;
-        let room = (self.burst * self.per - debt).div_euclid(self.per).max(0);
-        u64::try_from(room).unwrap_or(u64::MAX)
+    pub(super) fn fits(&self, now: Timestamp, cost: u64) -> bool {
+        self.debt(now).saturating_add(self.length(cost)) <= self.depth
     }
 
-    /// Whether the schedule has caught up: nothing it remembers matters any more.
-    pub(super) fn is_idle(&self, now: Timestamp) -> bool {
-        self.tat <= self.scaled(i128::from(now.as_micros()))
+    pub(super) fn take(&mut self, now: Timestamp, cost: u64) {
+        self.arrival = self.arrival.max(self.scaled(now)).saturating_add(self.length(cost));
+    }
+
+    /// Takes back a call granted at `granted_at`; `latest` is the newest grant. Exact while no other
+    /// call was granted since; else never below what the newest grant alone would have left.
+    pub(super) fn give_back(&mut self, granted_at: Timestamp, latest: Timestamp, cost: u64) {
+        let without = self.arrival.saturating_sub(self.length(cost));
+        self.arrival = if granted_at >= latest {
+            without
+        } else {
+            without.max(self.scaled(latest).saturating_add(self.interval).min(self.arrival))
+        };
+    }
+
+    /// When calls of this `cost` in all, one after the other, have all fitted.
+    pub(super) fn next_at(&self, now: Timestamp, cost: u64) -> Timestamp {
+        let start =
+            self.arrival.max(self.scaled(now)).saturating_add(self.length(cost)).saturating_sub(self.depth);
+        let up = start.saturating_add(self.rate.saturating_sub(1)).div_euclid(self.rate);
+        Timestamp::from_micros(i64::try_from(up).unwrap_or(i64::MAX)).max(now)
+    }
+
+    pub(super) fn left(&self, now: Timestamp) -> u64 {
+        let room = self.depth.saturating_sub(self.debt(now)).max(0);
+        u64::try_from(room.div_euclid(self.interval)).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn is_full(&self, now: Timestamp) -> bool {
+        self.debt(now) == 0
     }
 }
