@@ -12,18 +12,6 @@ mod fixed;
 mod pacing;
 mod sliding;
 
-mod bucket;
-mod budget;
-mod fixed;
-mod pacing;
-mod rule;
-mod sliding;
-
-#[cfg(test)]
-mod tests;
-
-pub use budget::{Budget, Fit};
-
 use std::num::NonZeroU64;
 use std::time::Duration;
 

@@ -63,6 +63,20 @@ impl Rule {
         Some(Duration::from_micros(u64::try_from(each).unwrap_or(u64::MAX)))
     }
 
+    /// How far back a call can still count, guards and edges included.
+    pub fn memory(&self) -> Duration {
+        match self {
+            Self::TokenBucket { rate, per, burst } => {
+                let full = per.as_micros().saturating_mul(u128::from(burst.get())).div_ceil(rate.get().into());
+                Duration::from_micros(u64::try_from(full).unwrap_or(u64::MAX))
+            }
+            Self::SlidingWindow { per, .. } => *per + *per / 1_000 + Duration::from_secs(1),
+            // A day may be 25 h long.
+            Self::FixedWindow { per, .. } => *per + Duration::from_secs(2 * 3_600),
+            Self::Concurrency { .. } => Duration::ZERO,
+        }
+    }
+
     /// Most calls that leave at once after a quiet spell.
     pub fn burst(&self) -> u64 {
         match self {
