@@ -183,6 +183,8 @@ macro_rules! limiter_conformance {
             a_used_up_property_never_blocks_others
             each_candidate_gets_one_before_any_gets_a_second
             an_asker_blocked_elsewhere_holds_up_only_its_own_limit
+            a_turn_is_not_reckoned_behind_those_blocked_elsewhere
+            an_asker_that_needs_two_busy_limits_is_not_starved
             an_unused_permit_costs_nothing
             a_dropped_asker_costs_nothing
             a_slow_call_counts_until_its_answer

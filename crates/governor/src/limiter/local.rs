@@ -32,6 +32,44 @@ use crate::config::Config;
 use crate::ledger::{Hold, PastCall};
 
 /// Gives out the permits of one process.
+///
+/// ```
+/// # use std::{num::NonZeroU64, time::Duration};
+/// # use ota_governor::clock::Clock;
+/// # use ota_governor::core::limit::{Each, Limit, Rule};
+/// # use ota_governor::core::{lane::LaneKey, mutation::Priority, name::*};
+/// # use ota_governor::limiter::{Ask, Grant, Limiter as _, lanes::LaneLimits, local::LocalLimiter};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let lane = LaneKey {
+///     channel: ChannelName::try_new("booking_com")?,
+///     account: AccountName::default(),
+///     endpoint: EndpointName::try_new("rates")?,
+/// };
+/// let max = NonZeroU64::new(90).ok_or("zero")?;
+/// let rule = Rule::SlidingWindow { max, per: Duration::from_secs(60), burst: NonZeroU64::MIN };
+/// let limit = Limit { name: LimitName::try_new("minute")?, rule, each: Each::Account };
+/// let lanes = vec![LaneLimits::new(lane.clone(), vec![limit])];
+/// let limiter = LocalLimiter::new(lanes, Clock::system(), Vec::new());
+///
+/// let ask = Ask {
+///     lane,
+///     priority: Priority::default(),
+///     want: 1,
+///     cost: 1,
+///     properties: Vec::new(),
+///     max_wait: Some(Duration::ZERO),
+/// };
+/// let Grant::Granted(permits) = limiter.acquire(ask.clone()).await? else { return Err("full".into()) };
+/// for permit in permits {
+///     // … make the call, then say that it was answered.
+///     permit.answered();
+/// }
+/// let Grant::Refused { wait: Some(wait), by } = limiter.acquire(ask).await? else { return Err("free".into()) };
+/// assert!(by == "minute" && wait <= Duration::from_micros(666_667));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct LocalLimiter {
     groups: Vec<Arc<Group>>,
