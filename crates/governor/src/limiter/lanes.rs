@@ -113,6 +113,7 @@ mod tests {
     use ota_governor_core::idempotency::Recipe;
     use ota_governor_core::limit::Rule;
     use ota_governor_core::name::EndpointName;
+    use ota_governor_core::retry::RetryPolicy;
     use regex::Regex;
 
     use super::*;
@@ -128,7 +129,7 @@ mod tests {
             path: "/".to_owned(),
             pauses: Pauses::Lane,
             timeout: None,
-            retry: Default::default(),
+            retry: RetryPolicy::default(),
             limits: limits.clone(),
         };
         let account = |name| (AccountName::try_new(name).unwrap(), TokenSource::Env("T".to_owned()));
