@@ -190,6 +190,7 @@ macro_rules! limiter_conformance {
             a_slow_call_counts_until_its_answer
             a_refusal_names_the_exact_wait
             a_turn_too_far_off_is_refused_at_once_and_takes_nothing
+            a_refused_asker_holds_up_nobody
             an_asker_behind_a_slow_call_is_refused_at_its_deadline
             a_cost_that_can_never_fit_is_refused_as_such
             an_unknown_lane_is_an_error_and_no_grant

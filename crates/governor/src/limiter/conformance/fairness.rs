@@ -198,12 +198,22 @@ pub async fn a_dropped_asker_costs_nothing(backend: &dyn Backend) {
     leaver.abort();
     is_at(next.await.expect("the asker is served"), secs(10));
 
+    // One who waited for much holds up nobody once he has gone.
+    let world = World::new(backend, only(bucket(1, secs(1), 5))).await;
+    world.call(Ask { cost: 5, ..ask("rates") }).await;
+    let leaver = world.join_line(Ask { cost: 5, ..ask("rates") }).await;
+    let next = world.join_line(ask("rates")).await;
+    leaver.abort();
+    is_at(next.await.expect("the asker is served"), secs(1));
+
     // Dropped in the very moment of its turn.
+    let world = World::new(backend, only(bucket(1, secs(10), 1))).await;
+    world.call(ask("rates")).await;
     let mut waiting = Box::pin(world.acquire(ask("rates")));
     assert!(futures::poll!(&mut waiting).is_pending());
     let next = world.join_line(ask("rates")).await;
-    world.at(Duration::from_millis(20_010)).await;
+    world.at(Duration::from_millis(10_010)).await;
     drop(waiting);
     let at = next.await.expect("the asker is served");
-    assert!(at <= Duration::from_millis(20_020), "the turn went on at once, not at {at:?}");
+    assert!(at <= Duration::from_millis(10_020), "the turn went on at once, not at {at:?}");
 }
