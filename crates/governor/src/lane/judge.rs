@@ -235,7 +235,9 @@ impl Lane {
         if heard.retry_after.is_some_and(|after| after.beyond_horizon) {
             crate::event::of_lane!(error, "retry_after_beyond_horizon", &self.config.key, reason = asked);
         }
-        holds.into_iter().for_each(|hold| self.hold(Some(hold)));
+        for hold in holds {
+            self.hold(Some(hold));
+        }
     }
 
     fn pause_until(&mut self, job: &Job, effect: Effect, heard: &Heard, at: Timestamp) -> Option<Timestamp> {
