@@ -168,6 +168,7 @@ mod tests {
             egress: "host-1".to_owned(),
             limits: [(named.name.clone(), named)].into(),
             channels: [(slug("ota_x"), x), (slug("ota_y"), y)].into(),
+            ..Config::default()
         };
         let lanes = LaneLimits::from_config(&config);
         let keys: Vec<(String, Vec<String>)> = lanes
