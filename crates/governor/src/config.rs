@@ -101,12 +101,17 @@ impl Config {
         file::ledger_place(&self.ledger_url).unwrap_or(LedgerPlace::Memory)
     }
 
-    /// How far back a call can still count against any limit.
+    /// How long ago a call can have been sent that still counts against any limit: it counts from its
+    /// answer on, which may have come as late as its timeout.
     pub fn longest_window(&self) -> Duration {
         let limits = self.channels.values().flat_map(|channel| {
             channel.limits.iter().chain(channel.endpoints.values().flat_map(|endpoint| &endpoint.limits))
         });
-        limits.map(|limit| limit.rule.memory()).max().unwrap_or_default()
+        let timeouts = self.channels.values().flat_map(|channel| {
+            channel.endpoints.values().filter_map(|endpoint| endpoint.timeout).chain([channel.timeout])
+        });
+        let window = limits.map(|limit| limit.rule.memory()).max().unwrap_or_default();
+        window.saturating_add(timeouts.max().unwrap_or_default())
     }
 
     /// Every lane that has a limit, in order.

@@ -259,3 +259,11 @@ fn a_file_that_is_not_there_is_a_fault_that_says_how_to_write_one() {
     let refused = Config::load(Some(Path::new("/nonexistent/governor.toml")), std::iter::empty());
     assert!(refused.unwrap_err().to_string().contains("`ota-governor init` writes one"));
 }
+
+#[test]
+fn a_call_answered_as_late_as_its_timeout_still_counts_for_its_whole_window() {
+    let config = Config::parse(&format!(
+        "{CHANNEL}[channels.booking_com.endpoints.availability]\ntimeout = \"30s\"\n"
+    ));
+    assert!(config.unwrap().longest_window() >= Duration::from_secs(60 + 30));
+}
