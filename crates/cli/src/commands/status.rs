@@ -43,7 +43,9 @@ pub(crate) async fn run(
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
     let tallies = ledger.tallies().await?;
-    let holds = ledger.holds().await?;
+    let mut holds = ledger.holds().await?;
+    // One that ran out stays on record until the next of its scope and cause; it holds nothing.
+    holds.retain(|hold| hold.until.is_none_or(|until| until > now));
     let mut lanes: BTreeSet<LaneKey> = config.lanes().into_iter().collect();
     lanes.extend(tallies.rows.iter().map(|row| row.lane.clone()));
     let budgets = Budgets::read(config, ledger, now).await?;
