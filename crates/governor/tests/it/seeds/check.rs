@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ota_governor::core::state::State;
 use ota_governor::ledger::{Record, Tallies};
+use ota_sim::{Arrival, Kind};
 use serde_json::Value;
 
 use super::scenario::Scenario;
@@ -135,10 +136,30 @@ fn newest_wins(scenario: &Scenario, ran: &Ran, faults: &mut Vec<String>) {
             state => faults.push(format!("{cell}: {newest} is {state:?}, the channel has {:?}", last.get(&cell))),
         }
     }
-    let total = ran.world.books().total;
-    if total.cell_overlaps > 0 || total.inventory_overlaps > 0 {
-        let (cells, rooms) = (total.cell_overlaps, total.inventory_overlaps);
-        faults.push(format!("{cells} calls for a cell in flight, {rooms} for rooms in flight"));
+    let overlaps = ran.world.books().total.cell_overlaps;
+    if overlaps > 0 {
+        faults.push(format!("{overlaps} calls for a cell in flight"));
+    }
+    one_at_a_time_speaks_of_stock(&ran.world.ota.arrivals(), faults);
+}
+
+/// An availability and a rate that it covers are never in flight together.
+fn one_at_a_time_speaks_of_stock(arrivals: &[Arrival], faults: &mut Vec<String>) {
+    let mut calls: BTreeMap<_, Vec<&Arrival>> = BTreeMap::new();
+    for arrival in arrivals {
+        let Some(cell) = arrival.cell.as_ref().filter(|cell| cell.kind != Kind::Restriction) else { continue };
+        let key = (&cell.channel, &cell.property_id, &cell.room_type_code, &cell.stay_date);
+        let calls = calls.entry(key).or_default();
+        for earlier in calls.iter().filter(|earlier| earlier.at + earlier.delay > arrival.at) {
+            let Some(other) = &earlier.cell else { continue };
+            let plans = (&cell.rate_plan_code, &other.rate_plan_code);
+            let covers = plans.0.is_none() || plans.1.is_none() || plans.0 == plans.1;
+            if covers && [cell.kind, other.kind].contains(&Kind::Availability) {
+                let [one, two] = [earlier, &arrival].map(|call| &call.correlation_id);
+                faults.push(format!("{one:?} and {two:?} were in flight together and speak of one stock"));
+            }
+        }
+        calls.push(arrival);
     }
 }
 
