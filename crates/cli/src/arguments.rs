@@ -69,6 +69,13 @@ pub(crate) enum Command {
     Completions(CompletionsArguments),
 }
 
+impl Command {
+    /// How many steps less it logs than is usual: a demonstration tells its story itself.
+    pub(crate) const fn quieter(&self) -> i16 {
+        if matches!(self, Self::Demo(_)) { 3 } else { 0 }
+    }
+}
+
 /// Write a commented governor.toml to start from
 ///
 /// Writes a commented governor.toml to start from, with the usual budgets: `booking_com` 90, expedia 60

@@ -69,7 +69,8 @@ impl Rule {
     pub fn memory(&self) -> Duration {
         match self {
             Self::TokenBucket { rate, per, burst } => {
-                let full = per.as_micros().saturating_mul(u128::from(burst.get())).div_ceil(rate.get().into());
+                let full =
+                    per.as_micros().saturating_mul(u128::from(burst.get())).div_ceil(rate.get().into());
                 Duration::from_micros(u64::try_from(full.saturating_mul(2)).unwrap_or(u64::MAX))
             }
             Self::SlidingWindow { per, .. } => *per + *per / 1_000 + Duration::from_secs(1),

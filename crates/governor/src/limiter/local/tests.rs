@@ -171,3 +171,45 @@ async fn lanes_that_share_nothing_are_groups_of_their_own() {
     });
     assert_eq!(LocalLimiter::new(lanes.to_vec(), clock(), Vec::new()).groups.len(), 2);
 }
+
+/// Threads ask, drop their asks midway, answer and give back, all at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_permit_is_lost_or_doubled_when_askers_come_and_go_on_many_threads() {
+    let rates = lane("ota_x", "default", "rates");
+    let max = 4u8;
+    let rule = Rule::Concurrency { max: u64::from(max).try_into().unwrap() };
+    let few = Limit { name: LimitName::try_new("few").unwrap(), rule, each: Each::Account };
+    let lanes = vec![LaneLimits::new(rates.clone(), vec![few])];
+    let limiter = LocalLimiter::new(lanes, Clock::system(), Vec::new());
+    let out = Arc::new(std::sync::atomic::AtomicU8::new(0));
+    let tasks: Vec<_> = (0..16u32)
+        .map(|task| {
+            let (limiter, out, rates) = (limiter.clone(), out.clone(), rates.clone());
+            tokio::spawn(async move {
+                for round in 0..300u32 {
+                    let asked = Ask { want: 2, max_wait: None, ..ask(&rates, None) };
+                    let mut waiting = Box::pin(limiter.acquire(asked));
+                    if (task + round) % 3 == 0 {
+                        if let std::task::Poll::Ready(grant) = futures::poll!(&mut waiting) {
+                            drop(grant);
+                        }
+                        continue;
+                    }
+                    let Grant::Granted(permits) = waiting.await.unwrap() else { panic!("not granted") };
+                    let mine = u8::try_from(permits.len()).unwrap();
+                    let before = out.fetch_add(mine, std::sync::atomic::Ordering::SeqCst);
+                    assert!(before + mine <= max, "{} calls in flight", before + mine);
+                    tokio::task::yield_now().await;
+                    out.fetch_sub(mine, std::sync::atomic::Ordering::SeqCst);
+                    for permit in permits {
+                        if round % 2 == 0 { permit.answered() } else { permit.unused() }
+                    }
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(limiter.status().await.unwrap()[0].used, 0);
+}
