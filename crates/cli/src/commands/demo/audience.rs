@@ -8,7 +8,7 @@ use ota_governor::ledger::Tallies;
 use tokio::time::Instant;
 
 use super::stage::{ACTS, MINUTE};
-use crate::words;
+use crate::words::about;
 
 /// Those who watch.
 #[derive(Debug)]
@@ -24,10 +24,10 @@ impl Audience {
         audience
             .tell(&format!("A minute is played in {per}. The simulated OTA at {url} enforces to the call:"));
         for act in &ACTS {
-            let mut line = format!("  {:<12} {} calls a minute", act.slug, act.ceiling);
-            if let Some(hidden) = act.hidden {
-                line.push_str(&format!(", and really only {hidden}, which the governor is not told"));
-            }
+            let hidden =
+                act.hidden.map(|hidden| format!(", and really only {hidden}, which it tells nobody"));
+            let hidden = hidden.unwrap_or_default();
+            let line = format!("  {:<12} {} calls a minute{hidden}", act.slug, act.ceiling);
             audience.tell(&line);
         }
         audience
@@ -53,7 +53,9 @@ impl Audience {
         self.say(&progress.join(", "));
         for (lane, view) in governor.views() {
             if let Some(hold) = &view.hold {
-                self.say(&format!("{} waits, {}", lane.channel, words::hold(hold, now)));
+                let wait =
+                    hold.until.map_or_else(String::new, |until| format!(" {}", about(now.until(until))));
+                self.say(&format!("{} asked for quiet, the rest of it{wait}: {}", lane.channel, hold.detail));
             }
         }
     }

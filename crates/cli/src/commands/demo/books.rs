@@ -82,7 +82,7 @@ impl Books {
         );
         fates.row(all);
         fates.write(out)?;
-        writeln!(out)?;
+        writeln!(out, "\na minute is played in {}; waits are as played", about(MINUTE))?;
         let mut paces = Table::new(&[
             "channel",
             "ceiling a minute",
