@@ -101,17 +101,16 @@ impl Config {
         file::ledger_place(&self.ledger_url).unwrap_or(LedgerPlace::Memory)
     }
 
-    /// How long ago a call can have been sent that still counts against any limit: it counts from its
-    /// answer on, which may have come as late as its timeout.
+    /// How far back a call that was sent can still count against any limit: it counts from its answer on.
     pub fn longest_window(&self) -> Duration {
-        let limits = self.channels.values().flat_map(|channel| {
-            channel.limits.iter().chain(channel.endpoints.values().flat_map(|endpoint| &endpoint.limits))
-        });
         let timeouts = self.channels.values().flat_map(|channel| {
             channel.endpoints.values().filter_map(|endpoint| endpoint.timeout).chain([channel.timeout])
         });
-        let window = limits.map(|limit| limit.rule.memory()).max().unwrap_or_default();
-        window.saturating_add(timeouts.max().unwrap_or_default())
+        let timeout = timeouts.max().unwrap_or_default();
+        let limits = self.channels.values().flat_map(|channel| {
+            channel.limits.iter().chain(channel.endpoints.values().flat_map(|endpoint| &endpoint.limits))
+        });
+        limits.map(|limit| limit.rule.memory()).max().unwrap_or_default().saturating_add(timeout)
     }
 
     /// Every lane that has a limit, in order.

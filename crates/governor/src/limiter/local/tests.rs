@@ -1,5 +1,6 @@
 //! The conformance suite, and what only this limiter promises.
 
+use std::num::NonZeroU64;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -96,6 +97,30 @@ async fn a_restart_gives_no_second_burst() {
     assert_eq!(grants(&limiter, &rates).await, 1);
     tokio::time::advance(Duration::from_secs(20)).await;
     assert_eq!(grants(&limiter, &rates).await, 8, "the seven, and the one whose answer was never known");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_under_load_gives_a_bucket_no_second_burst_and_a_young_one_loses_nothing() {
+    let rates = lane("ota_x", "default", "rates");
+    let clock = clock();
+    let now = clock.now();
+    let past = |sent: u64| PastCall {
+        lane: rates.clone(),
+        property: PropertyId::try_new("P1").unwrap(),
+        sent_at: now - Duration::from_secs(sent),
+        answered_at: Some(now - Duration::from_secs(sent)),
+    };
+    let (one, five) = (NonZeroU64::MIN, NonZeroU64::new(5).unwrap());
+    let rule = Rule::TokenBucket { rate: one, per: Duration::from_secs(3), burst: five };
+    let bucket = || Limit { rule: rule.clone(), ..limit("only", 5, MINUTE, Each::Account) };
+    let restart = |calls: Vec<PastCall>| {
+        LocalLimiter::new(vec![LaneLimits::new(rates.clone(), vec![bucket()])], clock.clone(), calls)
+    };
+    // Drained and sent at its rate ever since, for as far back as is known.
+    let drained = restart((0..10).rev().map(|n| past(1 + 3 * n)).collect());
+    assert_eq!(grants(&drained, &rates).await, 0);
+    let young = restart(vec![past(1)]);
+    assert_eq!(grants(&young, &rates).await, 4);
 }
 
 #[tokio::test(start_paused = true)]
