@@ -7,6 +7,8 @@
     reason = "a helper of a test may fail it, and reads best as it is called"
 )]
 
+#[path = "it/delivery.rs"]
+mod delivery;
 #[path = "it/process.rs"]
 mod process;
 #[path = "it/retry_after.rs"]

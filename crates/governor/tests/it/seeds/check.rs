@@ -36,7 +36,8 @@ pub(super) fn faults(scenario: &Scenario, ran: &Ran) -> Vec<String> {
 fn nothing_is_lost(scenario: &Scenario, ran: &Ran, faults: &mut Vec<String>) {
     let handed_in = u64::try_from(scenario.mutations.len()).unwrap();
     let counted: u64 = ran.tallies.rows.iter().map(|row| row.count).sum();
-    if (ran.tallies.accepted, counted, ran.records.len()) != (handed_in, handed_in, scenario.mutations.len()) {
+    if (ran.tallies.accepted, counted, ran.records.len()) != (handed_in, handed_in, scenario.mutations.len())
+    {
         faults.push(format!(
             "{handed_in} handed in, {} accepted, {counted} in all states, {} on record",
             ran.tallies.accepted,
@@ -93,13 +94,7 @@ fn requests_are_counted(scenario: &Scenario, ran: &Ran, faults: &mut Vec<String>
 fn cell(mutation: &Value) -> String {
     let part = |name: &str| mutation[name].as_str().unwrap_or_default();
     let kind = mutation["kind"].as_str().unwrap_or("rate");
-    format!(
-        "{} {} {} {} {kind}",
-        part("ota"),
-        part("property_id"),
-        part("rate_plan_code"),
-        part("stay_date")
-    )
+    format!("{} {} {} {} {kind}", part("ota"), part("property_id"), part("rate_plan_code"), part("stay_date"))
 }
 
 fn newest_wins(scenario: &Scenario, ran: &Ran, faults: &mut Vec<String>) {
@@ -133,7 +128,9 @@ fn newest_wins(scenario: &Scenario, ran: &Ran, faults: &mut Vec<String>) {
         match states.get(newest) {
             Some(State::DeadLettered) => {}
             Some(State::Committed) if last.get(&cell).is_some_and(|id| id == newest) => {}
-            state => faults.push(format!("{cell}: {newest} is {state:?}, the channel has {:?}", last.get(&cell))),
+            state => {
+                faults.push(format!("{cell}: {newest} is {state:?}, the channel has {:?}", last.get(&cell)))
+            }
         }
     }
     let overlaps = ran.world.books().total.cell_overlaps;
@@ -147,7 +144,9 @@ fn newest_wins(scenario: &Scenario, ran: &Ran, faults: &mut Vec<String>) {
 fn one_at_a_time_speaks_of_stock(arrivals: &[Arrival], faults: &mut Vec<String>) {
     let mut calls: BTreeMap<_, Vec<&Arrival>> = BTreeMap::new();
     for arrival in arrivals {
-        let Some(cell) = arrival.cell.as_ref().filter(|cell| cell.kind != Kind::Restriction) else { continue };
+        let Some(cell) = arrival.cell.as_ref().filter(|cell| cell.kind != Kind::Restriction) else {
+            continue;
+        };
         let key = (&cell.channel, &cell.property_id, &cell.room_type_code, &cell.stay_date);
         let calls = calls.entry(key).or_default();
         for earlier in calls.iter().filter(|earlier| earlier.at + earlier.delay > arrival.at) {
@@ -202,7 +201,9 @@ fn stock_is_the_newest(scenario: &Scenario, ran: &Ran, faults: &mut Vec<String>)
         for plan in ["BAR", "NRF"] {
             let (wanted, found) = (rooms(plans, plan), rooms(there, plan));
             if wanted != found {
-                faults.push(format!("{key:?} {plan}: {wanted:?} rooms were said last, the channel has {found:?}"));
+                faults.push(format!(
+                    "{key:?} {plan}: {wanted:?} rooms were said last, the channel has {found:?}"
+                ));
             }
         }
     }

@@ -107,8 +107,7 @@ impl Dice {
             write!(toml, "[{place}]\npauses = \"{pauses}\"\n").unwrap();
             write!(toml, "[{place}.retry]\nmax_attempts = {max_attempts}\n").unwrap();
             if self.one_in(3) {
-                channel =
-                    channel.endpoint_limit(endpoint, self.limit(&format!("{place}.limits"), toml));
+                channel = channel.endpoint_limit(endpoint, self.limit(&format!("{place}.limits"), toml));
             }
         }
         if hidden {
