@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// Log more: -v also what is decided, -vv everything
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Log less: -q warnings and errors, -qq errors
+    /// Log less: -q warnings and errors, -qq errors, -qqq nothing
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "verbose")]
     pub(crate) quiet: u8,
     /// What to do
@@ -67,6 +67,13 @@ pub(crate) enum Command {
     SimOta(SimOtaArguments),
     Demo(DemoArguments),
     Completions(CompletionsArguments),
+}
+
+impl Command {
+    /// How many steps less it logs than is usual: a demonstration tells its story itself.
+    pub(crate) const fn quieter(&self) -> i16 {
+        if matches!(self, Self::Demo(_)) { 3 } else { 0 }
+    }
 }
 
 /// Write a commented governor.toml to start from
@@ -295,7 +302,8 @@ pub(crate) struct SimOtaArguments {
 /// Show the whole thing in half a minute, against a simulated OTA in the same process
 ///
 /// Shows bursts, limits, throttling, priorities and newest-wins at work, and checks the books of both
-/// sides against each other. Needs no configuration and leaves nothing behind.
+/// sides against each other: exits with 0 if they agree, with 1 if not. Needs no configuration and leaves
+/// nothing behind. Ctrl-C stops it.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {}
 

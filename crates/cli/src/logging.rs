@@ -20,7 +20,8 @@ use crate::arguments::LogFormat;
 /// Begins logging: `louder` steps above the usual level, or below it.
 pub(crate) fn start(format: LogFormat, louder: i16) {
     let (ours, others) = match louder {
-        i16::MIN..=-2 => ("error", "error"),
+        i16::MIN..=-3 => ("off", "off"),
+        -2 => ("error", "error"),
         -1 => ("warn", "warn"),
         0 => ("info", "warn"),
         1 => ("debug", "info"),

@@ -24,7 +24,8 @@ use crate::exit::Exit;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    logging::start(arguments.log_format, i16::from(arguments.verbose) - i16::from(arguments.quiet));
+    let louder = i16::from(arguments.verbose) - i16::from(arguments.quiet);
+    logging::start(arguments.log_format, louder - arguments.command.quieter());
     match run(arguments) {
         Ok(exit) => exit.into(),
         Err(error) if exit::is_broken_pipe(&error) => Exit::Done.into(),

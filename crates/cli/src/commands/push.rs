@@ -218,7 +218,8 @@ async fn next(feed: &mut Option<Feed>) -> Option<anyhow::Result<Batch>> {
     Some(batch.map_err(anyhow::Error::from))
 }
 
-async fn at(end: Option<Instant>) {
+/// Returns at that time; never without one.
+pub(super) async fn at(end: Option<Instant>) {
     match end {
         Some(end) => tokio::time::sleep_until(end).await,
         None => std::future::pending().await,
@@ -240,7 +241,8 @@ async fn stop_asked() {
     });
 }
 
-async fn asked() {
+/// Returns at Ctrl-C or SIGTERM.
+pub(super) async fn asked() {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).ok();
     let term = async {
