@@ -44,6 +44,9 @@ fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     let exit = runtime.block_on(commands::run(arguments, &mut out));
     let flushed = out.flush().context("writing to stdout");
     let exit = exit?;
-    flushed?;
-    Ok(exit)
+    match flushed {
+        // Whoever reads stdout may leave; what became of the work is told by the exit code all the same.
+        Err(error) if !exit::is_broken_pipe(&error) => Err(error),
+        Ok(()) | Err(_) => Ok(exit),
+    }
 }

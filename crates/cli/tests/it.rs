@@ -14,6 +14,8 @@ mod auth;
 mod beside;
 #[path = "it/desk.rs"]
 mod desk;
+#[path = "it/limits.rs"]
+mod limits;
 #[path = "it/order.rs"]
 mod order;
 #[path = "it/push.rs"]

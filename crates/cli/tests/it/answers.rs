@@ -1,9 +1,10 @@
 //! Channels that answer as they should not.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ota_sim::{Act, Fault};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::desk::{Desk, prompt, rates};
 

@@ -1,9 +1,10 @@
 //! Commands beside a running push.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ota_sim::Fault;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::desk::{Desk, prompt, rate, rates, signal, until, with};
 

@@ -86,8 +86,7 @@ impl Desk {
 
     /// Writes mutations, one a line.
     pub(crate) fn lines(&self, name: &str, lines: impl IntoIterator<Item = Value>) {
-        let text: String = lines.into_iter().map(|line| format!("{line}\n")).collect();
-        self.write(name, &text);
+        self.write(name, &ndjson(lines));
     }
 
     pub(crate) fn command(&self, line: &str) -> Command {
@@ -185,6 +184,11 @@ pub(crate) fn rates(count: u32) -> impl Iterator<Item = Value> {
 /// A channel that answers at once, as strict as ever.
 pub(crate) fn prompt() -> Channel {
     Channel::default().latency(Duration::ZERO, Duration::ZERO)
+}
+
+/// Mutations, one a line.
+pub(crate) fn ndjson(lines: impl IntoIterator<Item = Value>) -> String {
+    lines.into_iter().flat_map(|line| [line.to_string(), "\n".to_owned()]).collect()
 }
 
 /// Waits until something has come to be seen.

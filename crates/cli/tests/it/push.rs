@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ota_sim::{Channel, Config, Limit};
+use ota_sim::{Channel, Config, Fault, Limit};
 use serde_json::json;
 
 use super::desk::{Desk, prompt, rate, rates, with};
@@ -119,4 +119,13 @@ async fn check_tells_good_files_from_bad_ones_and_bad_configurations_and_sends_n
     desk.run("check good.ndjson").await.exits(2);
     assert_eq!(desk.received(), 0);
     assert!(!desk.path("governor.db").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_nobody_reads_leaves_the_exit_code_as_it_is() {
+    let desk = Desk::new(prompt().fault(Fault::status(422).times(1))).await;
+    desk.lines("rates.ndjson", rates(3));
+    let mut child = desk.spawn("push rates.ndjson --report json");
+    drop(child.stdout.take());
+    desk.ended(child).await.exits(1);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ota_sim::{Channel, Limit};
 use serde_json::{Value, json};
 
-use super::desk::{Desk, prompt, rate, rates, signal, until, with};
+use super::desk::{Desk, ndjson, prompt, rate, rates, signal, until, with};
 
 /// A channel that allows 60 calls in any second.
 async fn sixty() -> Desk {
@@ -100,8 +100,7 @@ async fn an_urgent_line_from_a_pipe_overtakes_the_backlog() {
     let mut command = desk.command("push - --report json");
     let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
-    let bulk: String = rates(60).map(|line| format!("{line}\n")).collect();
-    pipe.write_all(bulk.as_bytes()).await.unwrap();
+    pipe.write_all(ndjson(rates(60)).as_bytes()).await.unwrap();
     until("a few calls", async || desk.received() >= 5).await;
     let before = desk.received();
     let urgent = with(rate("urgent", 5_000, 1), json!({ "priority": 0 }));
