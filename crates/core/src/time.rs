@@ -140,7 +140,8 @@ pub fn show_duration(length: Duration) -> String {
         let count = rest.checked_div(size).unwrap_or(0);
         rest = rest.checked_rem(size).unwrap_or(0);
         if count > 0 && parts < 2 {
-            shown.push_str(&format!("{count}{unit}"));
+            shown += &count.to_string();
+            shown += unit;
             parts += 1;
         } else if parts > 0 {
             break;

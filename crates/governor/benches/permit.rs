@@ -1,8 +1,6 @@
 //! What a permit costs when nobody waits: one round of asking and answering, and the decision alone,
 //! beside the check of the `governor` crate.
 
-#![expect(missing_docs, reason = "criterion's macros write public items")]
-
 use std::hint::black_box;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;

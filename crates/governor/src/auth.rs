@@ -53,8 +53,22 @@ pub(crate) struct Case {
     account: AccountName,
     /// The token refused; none, if the source yielded none.
     refused: Option<Fingerprint>,
-    /// Whether it was fresh: then the account is suspended already.
+    /// Why the account is suspended before its source is asked, if it is.
+    suspend: Option<String>,
+    /// Whether it was suspended before the restart.
     suspended: bool,
+}
+
+impl Case {
+    fn new(lane: &LaneKey, refused: Option<Fingerprint>, suspend: Option<String>) -> Self {
+        Self {
+            channel: lane.channel.clone(),
+            account: lane.account.clone(),
+            refused,
+            suspend,
+            suspended: false,
+        }
+    }
 }
 
 impl Auth {
@@ -100,51 +114,32 @@ impl Auth {
         }
     }
 
-    /// A call with this token was answered 401. Returns the hold to put in place, if one is due: none
-    /// when the token was replaced meanwhile, or the source is being asked already.
-    pub(crate) fn refused(
-        &self,
-        lane: &LaneKey,
-        token: Fingerprint,
-        at: Timestamp,
-        holds: &Holds,
-    ) -> Option<Hold> {
-        let keeper = self.keeper(lane)?;
+    /// A call with this token was answered 401: pauses the account and has its source asked, unless the
+    /// token was replaced meanwhile or the source is being asked already.
+    pub(crate) fn refused(&self, lane: &LaneKey, token: Fingerprint, at: Timestamp, holds: &Holds) {
+        let Some(keeper) = self.keeper(lane) else { return };
         let mut state = keeper.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let scope = scope(&lane.channel, &lane.account);
-        let held =
-            holds.has(&scope, HoldCause::TokenRefresh) || holds.has(&scope, HoldCause::AccountSuspended);
         let replaced = state.refused == Some(token) && state.fresh.is_some_and(|fresh| fresh != token);
-        if (state.busy && held) || replaced {
-            return None;
+        if replaced || (state.busy && is_held(lane, holds)) {
+            return;
         }
-        let suspended = state.fresh == Some(token);
+        let was_fresh = state.fresh == Some(token);
         state.busy = true;
         state.refused = Some(token);
-        let cause = if suspended { HoldCause::AccountSuspended } else { HoldCause::TokenRefresh };
-        let what = if suspended { "a fresh token was refused" } else { "the token was refused" };
-        self.open(lane, Some(token), suspended);
-        let detail = format!("{what} with 401 (token {token})");
-        Some(Hold { scope, cause, since: at, until: None, detail })
+        let what = if was_fresh { "a fresh token was refused" } else { "the token was refused" };
+        let suspend = was_fresh.then(|| format!("{what} with 401 (token {token})"));
+        self.open(lane, at, holds, Case::new(lane, Some(token), suspend), format!("{what} with 401"));
     }
 
     /// The source yields no token at all.
-    pub(crate) fn missing(&self, lane: &LaneKey, error: &TokenError, at: Timestamp) -> Option<Hold> {
-        let keeper = self.keeper(lane)?;
+    pub(crate) fn missing(&self, lane: &LaneKey, error: &TokenError, at: Timestamp, holds: &Holds) {
+        let Some(keeper) = self.keeper(lane) else { return };
         let mut state = keeper.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.busy {
-            return None;
+        if state.busy && is_held(lane, holds) {
+            return;
         }
         state.busy = true;
-        self.open(lane, None, true);
-        let scope = scope(&lane.channel, &lane.account);
-        Some(Hold {
-            scope,
-            cause: HoldCause::AccountSuspended,
-            since: at,
-            until: None,
-            detail: error.to_string(),
-        })
+        self.open(lane, at, holds, Case::new(lane, None, Some(error.to_string())), error.to_string());
     }
 
     /// A suspension from before the restart: ask its source until it yields another token.
@@ -152,16 +147,31 @@ impl Auth {
         let Scope::Account { channel, account } = &hold.scope else { return };
         let Some(keeper) = self.accounts.get(&(channel.clone(), account.clone())) else { return };
         keeper.state.lock().unwrap_or_else(PoisonError::into_inner).busy = true;
-        let case =
-            Case { channel: channel.clone(), account: account.clone(), refused: None, suspended: true };
+        let case = Case {
+            suspended: true,
+            suspend: None,
+            refused: None,
+            channel: channel.clone(),
+            account: account.clone(),
+        };
         let _ = self.cases.send(case);
     }
 
-    fn open(&self, lane: &LaneKey, refused: Option<Fingerprint>, suspended: bool) {
-        let case = Case { channel: lane.channel.clone(), account: lane.account.clone(), refused, suspended };
+    /// Pauses the account, and only then has its source asked: whoever solves the case finds the pause to
+    /// lift. It is not written to the ledger: a process that starts anew finds out with its first call.
+    fn open(&self, lane: &LaneKey, at: Timestamp, holds: &Holds, case: Case, detail: String) {
+        let scope = scope(&lane.channel, &lane.account);
+        let hold = Hold { scope, cause: HoldCause::TokenRefresh, since: at, until: None, detail };
+        crate::event::held(lane, &hold, None);
+        holds.put(std::slice::from_ref(&hold));
         // The queue is gone only when the governor is.
         let _ = self.cases.send(case);
     }
+}
+
+fn is_held(lane: &LaneKey, holds: &Holds) -> bool {
+    let scope = scope(&lane.channel, &lane.account);
+    holds.has(&scope, HoldCause::TokenRefresh) || holds.has(&scope, HoldCause::AccountSuspended)
 }
 
 fn scope(channel: &ChannelName, account: &AccountName) -> Scope {
@@ -192,6 +202,11 @@ async fn solve(shared: Weak<Shared>, case: Case) {
     let scope = scope(&case.channel, &case.account);
     let key = (case.channel.clone(), case.account.clone());
     let mut suspended = case.suspended;
+    if let Some(detail) = case.suspend.clone() {
+        let Some(shared) = shared.upgrade() else { return };
+        suspend(&shared, &case, &scope, detail).await;
+        suspended = true;
+    }
     let mut pause = ASK_AGAIN.0;
     let mut first = !suspended;
     loop {

@@ -101,12 +101,16 @@ impl Config {
         file::ledger_place(&self.ledger_url).unwrap_or(LedgerPlace::Memory)
     }
 
-    /// How far back a call can still count against any limit.
+    /// How far back a call that was sent can still count against any limit: it counts from its answer on.
     pub fn longest_window(&self) -> Duration {
+        let timeouts = self.channels.values().flat_map(|channel| {
+            channel.endpoints.values().filter_map(|endpoint| endpoint.timeout).chain([channel.timeout])
+        });
+        let timeout = timeouts.max().unwrap_or_default();
         let limits = self.channels.values().flat_map(|channel| {
             channel.limits.iter().chain(channel.endpoints.values().flat_map(|endpoint| &endpoint.limits))
         });
-        limits.map(|limit| limit.rule.memory()).max().unwrap_or_default()
+        limits.map(|limit| limit.rule.memory()).max().unwrap_or_default().saturating_add(timeout)
     }
 
     /// Every lane that has a limit, in order.

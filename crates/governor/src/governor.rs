@@ -109,6 +109,11 @@ impl Governor {
         governor.take_over_holds().await?;
         governor.tasks.spawn(auth::work(Arc::downgrade(&governor.shared), cases, governor.stop.clone()));
         governor.tasks.spawn(governor.overseer().run());
+        governor.tasks.spawn(prune(
+            Arc::clone(&governor.shared),
+            governor.config.retention,
+            governor.stop.clone(),
+        ));
         Ok(governor)
     }
 
@@ -219,6 +224,32 @@ impl Governor {
 impl Drop for Governor {
     fn drop(&mut self) {
         self.stop.cancel();
+    }
+}
+
+/// How often finished mutations are looked through for old ones.
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
+
+/// Removes what is older than the retention, a bounded piece at a time so that sending goes on between.
+async fn prune(shared: Arc<Shared>, retention: Duration, stop: CancellationToken) {
+    // At the start too: a batch job may never live long enough for the second look.
+    loop {
+        loop {
+            let before = shared.clock.now() - retention;
+            match shared.ledger.prune(before, retention).await {
+                Ok(0) => break,
+                Ok(_) if stop.is_cancelled() => return,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!(event = "store_failed", doing = "prune", error = %error);
+                    break;
+                }
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(PRUNE_EVERY) => {}
+        }
     }
 }
 

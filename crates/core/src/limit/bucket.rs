@@ -19,6 +19,13 @@ impl Bucket {
         Self { settled: Pacing::new(rate, per, burst), in_flight: 0 }
     }
 
+    /// The `first` call known of a former life comes; see [`Budget::resume`](super::Budget::resume).
+    pub(super) fn resume(&mut self, first: Timestamp, now: Timestamp) {
+        if self.settled.fills(first, now) {
+            self.settled.take(first, self.capacity().saturating_sub(1));
+        }
+    }
+
     pub(super) const fn capacity(&self) -> u64 {
         self.settled.burst()
     }

@@ -111,6 +111,20 @@ impl Budget {
         }
     }
 
+    /// Before the calls of a former life are entered: the `first` of those known was sent then.
+    ///
+    /// Calls before it are not known. Where they may have emptied a bucket it counts as empty but for this
+    /// call: to take it for full would hand its burst out again at every restart under load. A first call
+    /// younger than a refill met a full bucket, if calls are known for twice as long
+    /// ([`Rule::memory`]). Does nothing once anything was taken.
+    pub fn resume(&mut self, first: Timestamp, now: Timestamp) {
+        if self.latest == Timestamp::MIN
+            && let State::Bucket(bucket) = &mut self.state
+        {
+            bucket.resume(first, now);
+        }
+    }
+
     /// Takes a call of this cost if it fits now.
     pub fn try_take(&mut self, now: Timestamp, cost: u64) -> bool {
         let fits = self.fits(now, cost);

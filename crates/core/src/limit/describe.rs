@@ -64,11 +64,14 @@ impl Rule {
     }
 
     /// How far back a call can still count, guards and edges included.
+    ///
+    /// Of a bucket twice its refill: a gap in the first half tells that it was full.
     pub fn memory(&self) -> Duration {
         match self {
             Self::TokenBucket { rate, per, burst } => {
-                let full = per.as_micros().saturating_mul(u128::from(burst.get())).div_ceil(rate.get().into());
-                Duration::from_micros(u64::try_from(full).unwrap_or(u64::MAX))
+                let full =
+                    per.as_micros().saturating_mul(u128::from(burst.get())).div_ceil(rate.get().into());
+                Duration::from_micros(u64::try_from(full.saturating_mul(2)).unwrap_or(u64::MAX))
             }
             Self::SlidingWindow { per, .. } => *per + *per / 1_000 + Duration::from_secs(1),
             // A day may be 25 h long.

@@ -78,6 +78,11 @@ impl Pacing {
         u64::try_from(room.div_euclid(self.interval)).unwrap_or(u64::MAX)
     }
 
+    /// Whether it would have filled from empty between the two.
+    pub(super) fn fills(&self, from: Timestamp, now: Timestamp) -> bool {
+        self.scaled(from).saturating_add(self.depth) <= self.scaled(now)
+    }
+
     pub(super) fn is_full(&self, now: Timestamp) -> bool {
         self.debt(now) == 0
     }

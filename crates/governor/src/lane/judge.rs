@@ -71,8 +71,7 @@ impl Lane {
         let Finished { job, sent_at, answered_at, came } = finished;
         let outcome = match came {
             Came::NoToken(error) => {
-                let hold = self.shared.auth.missing(&self.config.key, &error, answered_at);
-                self.hold(hold);
+                self.shared.auth.missing(&self.config.key, &error, answered_at, &self.shared.holds);
                 Outcome {
                     id: job.id,
                     attempt: None,
@@ -142,8 +141,7 @@ impl Lane {
         let effect = self.health.record(answer, &self.config.retry, &mut self.chance);
         self.judged.health_changed |= before != self.health;
         if heard.verdict == Verdict::Unauthorized {
-            let hold = self.shared.auth.refused(&self.config.key, token.fingerprint, at, &self.shared.holds);
-            self.hold(hold);
+            self.shared.auth.refused(&self.config.key, token.fingerprint, at, &self.shared.holds);
         } else if heard.status.is_some() {
             self.shared.auth.accepted(&self.config.key, token.fingerprint);
         }
@@ -246,7 +244,9 @@ impl Lane {
         if heard.retry_after.is_some_and(|after| after.beyond_horizon) {
             crate::event::of_lane!(error, "retry_after_beyond_horizon", &self.config.key, reason = asked);
         }
-        holds.into_iter().for_each(|hold| self.hold(Some(hold)));
+        for hold in holds {
+            self.hold(hold);
+        }
     }
 
     fn pause_until(&mut self, job: &Job, effect: Effect, heard: &Heard, at: Timestamp) -> Option<Timestamp> {
@@ -258,8 +258,7 @@ impl Lane {
         Some(at + heard.retry_after.map_or(own, |after| after.wait))
     }
 
-    fn hold(&mut self, hold: Option<Hold>) {
-        let Some(hold) = hold else { return };
+    fn hold(&mut self, hold: Hold) {
         // A pause is never shortened by a later answer of the same volley.
         let longer = self.judged.holds.iter().any(|old| {
             old.scope == hold.scope

@@ -43,7 +43,7 @@ fn tell(job: &Job, outcome: &Outcome, state: State) {
 /// Mutations that passed their time before a permit came.
 pub(super) fn expired(expired: &[Expired]) {
     for Expired { mutation, replaced, .. } in expired {
-        let replaced = replaced.as_ref().map(|id| id.as_str());
+        let replaced = replaced.as_ref().map(ota_governor_core::name::CorrelationId::as_str);
         event::about!(error, "dead_lettered", mutation, reason = "expired", replaced = replaced);
     }
 }

@@ -183,11 +183,14 @@ macro_rules! limiter_conformance {
             a_used_up_property_never_blocks_others
             each_candidate_gets_one_before_any_gets_a_second
             an_asker_blocked_elsewhere_holds_up_only_its_own_limit
+            a_turn_is_not_reckoned_behind_those_blocked_elsewhere
+            an_asker_that_needs_two_busy_limits_is_not_starved
             an_unused_permit_costs_nothing
             a_dropped_asker_costs_nothing
             a_slow_call_counts_until_its_answer
             a_refusal_names_the_exact_wait
             a_turn_too_far_off_is_refused_at_once_and_takes_nothing
+            a_refused_asker_holds_up_nobody
             an_asker_behind_a_slow_call_is_refused_at_its_deadline
             a_cost_that_can_never_fit_is_refused_as_such
             an_unknown_lane_is_an_error_and_no_grant

@@ -104,3 +104,87 @@ impl LaneLimits {
         lanes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+    use std::time::Duration;
+
+    use ota_governor_core::idempotency::Recipe;
+    use ota_governor_core::limit::Rule;
+    use ota_governor_core::name::EndpointName;
+    use ota_governor_core::retry::RetryPolicy;
+    use regex::Regex;
+
+    use super::*;
+    use crate::config::{Channel, Endpoint, Pauses, TokenSource};
+
+    fn limit(name: &str, each: Each) -> Limit {
+        let rule = Rule::Concurrency { max: NonZeroU64::MIN };
+        Limit { name: LimitName::try_new(name).unwrap(), rule, each }
+    }
+
+    fn channel(limits: Vec<Limit>, endpoints: &[(&str, Vec<Limit>)]) -> Channel {
+        let endpoint = |limits: &Vec<Limit>| Endpoint {
+            path: "/".to_owned(),
+            pauses: Pauses::Lane,
+            timeout: None,
+            retry: RetryPolicy::default(),
+            limits: limits.clone(),
+        };
+        let account = |name| (AccountName::try_new(name).unwrap(), TokenSource::Env("T".to_owned()));
+        Channel {
+            base_url: "http://x".to_owned(),
+            accounts: ["default", "hotel-7"].map(account).into(),
+            auth_header: "Authorization".to_owned(),
+            auth_prefix: String::new(),
+            headers: Vec::new(),
+            timeout: Duration::from_secs(15),
+            max_in_flight: 1,
+            time_zone: None,
+            property_id_pattern: Regex::new("").unwrap(),
+            idempotency: Recipe::Revision,
+            max_answer_bytes: 1,
+            limits,
+            endpoints: endpoints
+                .iter()
+                .map(|(name, limits)| (EndpointName::try_new(name).unwrap(), endpoint(limits)))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn every_account_and_endpoint_with_a_limit_is_a_lane_and_draws_from_the_right_budgets() {
+        let named = limit("partner", Each::Account);
+        let x = channel(
+            vec![limit("ota_x.limits[0]", Each::Account), named.clone()],
+            &[("rates", vec![limit("ota_x/rates.limits[0]", Each::Egress), named.clone()])],
+        );
+        let y = channel(Vec::new(), &[("rates", vec![named.clone()]), ("bare", Vec::new())]);
+        let slug = |name| ChannelName::try_new(name).unwrap();
+        let config = Config {
+            ledger_url: "memory:".to_owned(),
+            retention: Duration::ZERO,
+            egress: "host-1".to_owned(),
+            limits: [(named.name.clone(), named)].into(),
+            channels: [(slug("ota_x"), x), (slug("ota_y"), y)].into(),
+            ..Config::default()
+        };
+        let lanes = LaneLimits::from_config(&config);
+        let keys: Vec<(String, Vec<String>)> = lanes
+            .iter()
+            .map(|lane| {
+                let keys = lane.limits.iter().map(|(_, key)| key.to_string()).collect();
+                (lane.lane.to_string(), keys)
+            })
+            .collect();
+        let of_x = |account: &str| {
+            let own = format!("ota_x:{account} ota_x.limits[0]");
+            let keys =
+                vec![format!("*:{account} partner"), own, "ota_x@host-1 ota_x/rates.limits[0]".to_owned()];
+            (format!("ota_x:{account}/rates"), keys)
+        };
+        let of_y = |account: &str| (format!("ota_y:{account}/rates"), vec![format!("*:{account} partner")]);
+        assert_eq!(keys, [of_x("default"), of_x("hotel-7"), of_y("default"), of_y("hotel-7")]);
+    }
+}

@@ -63,13 +63,12 @@ impl Progress {
             })
             .collect();
         let rate = done / seconds;
-        match &self.bar {
-            Some(bar) => {
-                bar.set_length(done + open);
-                bar.set_position(done);
-                bar.set_message(format!("{rate}/s  eta {eta}  {}", held.join(", ")));
-            }
-            None => tracing::info!(event = "progress", done, left = open, rate, eta, held = held.join(", ")),
+        if let Some(bar) = &self.bar {
+            bar.set_length(done + open);
+            bar.set_position(done);
+            bar.set_message(format!("{rate}/s  eta {eta}  {}", held.join(", ")));
+        } else {
+            tracing::info!(event = "progress", done, left = open, rate, eta, held = held.join(", "));
         }
     }
 

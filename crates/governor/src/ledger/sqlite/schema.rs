@@ -1,5 +1,7 @@
 //! The file: how it is opened, and how an older one is brought up to date.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,7 +27,13 @@ const STATEMENTS: usize = 96;
 /// Opens the connection that writes, migrates the file, and tells the ledger's id.
 pub(super) fn open_writer(path: &Path, now: Timestamp) -> Result<(Connection, String), LedgerError> {
     let said = |e| unusable(path, e);
+    is_database(path)?;
     let mut conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    // Before the first change: a file that is somebody else's stays as it is, its journal mode too.
+    // In one snapshot: another process may be making the ledger at this moment.
+    let looking = conn.transaction().map_err(said)?;
+    is_ours(&looking, path)?;
+    drop(looking);
     let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(said)?;
     if mode != "wal" {
         return Err(refused(
@@ -66,16 +74,7 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path, steps: &[&str]) -> Res
     loop {
         // Immediate: two processes that open an old file at once take turns, and the second finds it done.
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(said)?;
-        let version = pragma(&tx, "user_version").map_err(said)?;
-        let owner = pragma(&tx, "application_id").map_err(said)?;
-        let tables: i64 =
-            tx.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(said)?;
-        if owner != APPLICATION_ID && (tables > 0 || version != 0) {
-            return Err(refused(
-                path,
-                "it must be a ledger, this is a database of another program".to_owned(),
-            ));
-        }
+        let version = is_ours(&tx, path)?;
         if version > known {
             return Err(refused(
                 path,
@@ -92,6 +91,38 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path, steps: &[&str]) -> Res
         tx.pragma_update(None, "user_version", version + 1).map_err(said)?;
         tx.commit().map_err(said)?;
     }
+}
+
+/// Refuses a file that does not begin as a database: the library takes a file shorter than a page for
+/// an empty one, and would write over it.
+fn is_database(path: &Path) -> Result<(), LedgerError> {
+    const MAGIC: &[u8] = b"SQLite format 3\0";
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    // A journal puts back what a crash has left of the first page.
+    if Path::new(&journal).exists() {
+        return Ok(());
+    }
+    let mut head = Vec::new();
+    // What cannot be read here is told when it is opened.
+    let read = File::open(path).and_then(|file| file.take(16).read_to_end(&mut head));
+    if read.is_err() || head.is_empty() || head == MAGIC {
+        return Ok(());
+    }
+    Err(refused(path, "it must be a ledger, this file is not a database".to_owned()))
+}
+
+/// Refuses a database of another program; the version of the schema.
+fn is_ours(conn: &Connection, path: &Path) -> Result<i64, LedgerError> {
+    let said = |e| unusable(path, e);
+    let version = pragma(conn, "user_version").map_err(said)?;
+    let owner = pragma(conn, "application_id").map_err(said)?;
+    let tables: i64 =
+        conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(said)?;
+    if owner != APPLICATION_ID && (tables > 0 || version != 0) {
+        return Err(refused(path, "it must be a ledger, this is a database of another program".to_owned()));
+    }
+    Ok(version)
 }
 
 fn pragma(conn: &Connection, name: &str) -> rusqlite::Result<i64> {

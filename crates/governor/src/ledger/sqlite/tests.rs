@@ -81,7 +81,14 @@ fn a_file_that_is_no_ledger_is_refused_with_the_rule() {
 
     let foreign = dir.path().join("shop.db");
     Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE orders (id INTEGER)").unwrap();
+    let before = std::fs::read(&foreign).unwrap();
     assert!(rule(open_as(&foreign, true).unwrap_err()).contains("another program"));
+    assert_eq!(std::fs::read(&foreign).unwrap(), before, "not one byte changed, its journal mode neither");
+
+    let short = dir.path().join("x");
+    std::fs::write(&short, "x").unwrap();
+    assert!(rule(open_as(&short, true).unwrap_err()).contains("not a database"));
+    assert_eq!(std::fs::read_to_string(&short).unwrap(), "x");
 
     let nowhere = dir.path().join("missing").join("governor.db");
     assert!(rule(open_as(&nowhere, false).unwrap_err()).contains("directory must exist"));

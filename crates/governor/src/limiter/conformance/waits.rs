@@ -1,8 +1,8 @@
 //! Waits and refusals are exact, and what is reported is what happens.
 
 use super::{
-    Ask, Backend, Duration, Grant, LaneLimits, Permit, Rule, World, ask, at_once, bucket, count, granted,
-    in_line, is_at, lane, limit, only, refused, secs, window,
+    Ask, Backend, Duration, Grant, LaneLimits, Permit, Priority, Rule, World, ask, at_once, bucket, count,
+    granted, in_line, is_at, lane, limit, only, refused, secs, window,
 };
 
 /// The channel may see a call as late as its answer, so it counts until then.
@@ -70,6 +70,17 @@ pub async fn a_turn_too_far_off_is_refused_at_once_and_takes_nothing(backend: &d
     }
     let at = last.await.expect("the asker is served");
     assert!(at >= secs(4) && at < Duration::from_millis(4_050), "{at:?}");
+}
+
+/// One who is refused has held up nobody, however urgent and however much was asked for.
+pub async fn a_refused_asker_holds_up_nobody(backend: &dyn Backend) {
+    let world = World::new(backend, only(bucket(1, secs(1), 5))).await;
+    world.call(Ask { cost: 5, ..ask("rates") }).await;
+    let waits = world.join_line(ask("rates")).await;
+    let much = Ask { cost: 5, priority: Priority::MOST_URGENT, max_wait: Some(secs(2)), ..ask("rates") };
+    let (wait, _) = refused(world.acquire(much).await);
+    assert_eq!(world.elapsed().saturating_add(wait.expect("a limit's wait has an end")), secs(5));
+    is_at(waits.await.expect("the asker is served"), secs(1));
 }
 
 /// Where only an answer could help, the bound is kept all the same.

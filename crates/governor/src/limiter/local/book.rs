@@ -149,6 +149,21 @@ impl Book {
         }
     }
 
+    /// Tells budgets without calls so far that a former life's first call known was sent at `first`.
+    pub(super) fn resume(
+        &mut self,
+        numbers: &[usize],
+        property: Option<&PropertyId>,
+        first: Timestamp,
+        now: Timestamp,
+    ) {
+        for number in numbers {
+            if let Some(entry) = self.entries.get_mut(*number) {
+                entry.keep(property, first).resume(first, now);
+            }
+        }
+    }
+
     pub(super) fn settle(
         &mut self,
         numbers: &[usize],

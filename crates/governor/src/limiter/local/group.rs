@@ -384,6 +384,7 @@ fn replay(lanes: &[Lane], book: &mut Book, past: Vec<(usize, PastCall)>, now: Ti
         if is_answer {
             book.settle(&lane.limits, Some(&property), at, 1);
         } else {
+            book.resume(&lane.limits, Some(&property), at, now);
             book.take(&lane.limits, Some(&property), at, 1);
         }
     }

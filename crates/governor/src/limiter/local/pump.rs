@@ -15,6 +15,24 @@ pub(super) struct Marks {
     by_property: HashSet<(usize, Option<PropertyId>)>,
 }
 
+impl Marks {
+    fn hold(&self, number: usize, keyed: bool, property: Option<&PropertyId>) -> bool {
+        if keyed {
+            self.by_property.contains(&(number, property.cloned()))
+        } else {
+            self.whole.contains(&number)
+        }
+    }
+
+    fn add(&mut self, number: usize, keyed: bool, property: Option<&PropertyId>) {
+        if keyed {
+            self.by_property.insert((number, property.cloned()));
+        } else {
+            self.whole.push(number);
+        }
+    }
+}
+
 /// What becomes of one call now.
 #[derive(Debug)]
 pub(super) enum Decision {
@@ -128,21 +146,8 @@ fn decide(
     if let Some(held) = lane.holds.on_lane(now) {
         return Decision::LaneWaits(held.until);
     }
-    let mut waits = false;
-    let mut marked = false;
-    let mut at = now;
-    for (number, entry) in book.entries(&lane.limits).filter(|(_, entry)| !entry.is_keyed()) {
-        if marks.whole.contains(&number) {
-            marked = true;
-        } else if !entry.look(None).fits(now, cost) {
-            waits = true;
-            at = at.max(entry.look(None).next_at(now, cost));
-            misses.whole.push(number);
-        }
-    }
-    if marked || waits {
-        // Behind a mark the earlier asker's timer is the one that counts.
-        return Decision::LaneWaits((!marked && at > now).then_some(at));
+    if let Some(wait) = limits_wait(lane, book, false, None, cost, now, marks, misses) {
+        return Decision::LaneWaits(wait);
     }
     if properties.is_empty() {
         return match property_waits(lane, book, None, cost, now, marks, misses) {
@@ -178,18 +183,48 @@ fn property_waits(
     if !lane.keyed {
         return None;
     }
+    limits_wait(lane, book, true, property, cost, now, marks, misses)
+}
+
+/// Until when the lane's limits of one sort (per property or not) wait, if time alone can help; `None`
+/// if they do not.
+///
+/// What binds is held for this asker: limits that only an answer can free, and those that would not be
+/// free again by its turn if another took a call now. Behind somebody else's mark it holds nothing,
+/// for its own turn is not known and the earlier asker's timer is the one that counts.
+#[expect(clippy::option_option, reason = "waiting without a known end is not the same as not waiting")]
+#[expect(clippy::too_many_arguments, reason = "one walk over borrowed parts of the group")]
+fn limits_wait(
+    lane: &Lane,
+    book: &mut Book,
+    keyed: bool,
+    property: Option<&PropertyId>,
+    cost: u64,
+    now: Timestamp,
+    marks: &Marks,
+    misses: &mut Marks,
+) -> Option<Option<Timestamp>> {
     let mut waits = false;
-    let mut marked = false;
     let mut at = now;
-    for (number, entry) in book.entries(&lane.limits).filter(|(_, entry)| entry.is_keyed()) {
-        let key = (number, property.cloned());
-        if marks.by_property.contains(&key) {
-            marked = true;
-        } else if !entry.look(property).fits(now, cost) {
+    for (number, entry) in book.entries(&lane.limits).filter(|(_, entry)| entry.is_keyed() == keyed) {
+        if marks.hold(number, keyed, property) {
+            return Some(None);
+        }
+        let budget = entry.look(property);
+        if !budget.fits(now, cost) {
             waits = true;
-            at = at.max(entry.look(property).next_at(now, cost));
-            misses.by_property.insert(key);
+            at = at.max(budget.next_at(now, cost));
         }
     }
-    (marked || waits).then(|| (!marked && at > now).then_some(at))
+    if !waits {
+        return None;
+    }
+    for (number, entry) in book.entries(&lane.limits).filter(|(_, entry)| entry.is_keyed() == keyed) {
+        let budget = entry.look(property);
+        let by_answer = !budget.fits(now, cost) && budget.next_at(now, cost) <= now;
+        if by_answer || budget.next_at(now, cost.saturating_mul(2)) > at {
+            misses.add(number, keyed, property);
+        }
+    }
+    Some((at > now).then_some(at))
 }

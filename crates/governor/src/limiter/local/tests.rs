@@ -1,5 +1,6 @@
 //! The conformance suite, and what only this limiter promises.
 
+use std::num::NonZeroU64;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -99,6 +100,30 @@ async fn a_restart_gives_no_second_burst() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_restart_under_load_gives_a_bucket_no_second_burst_and_a_young_one_loses_nothing() {
+    let rates = lane("ota_x", "default", "rates");
+    let clock = clock();
+    let now = clock.now();
+    let past = |sent: u64| PastCall {
+        lane: rates.clone(),
+        property: PropertyId::try_new("P1").unwrap(),
+        sent_at: now - Duration::from_secs(sent),
+        answered_at: Some(now - Duration::from_secs(sent)),
+    };
+    let (one, five) = (NonZeroU64::MIN, NonZeroU64::new(5).unwrap());
+    let rule = Rule::TokenBucket { rate: one, per: Duration::from_secs(3), burst: five };
+    let bucket = || Limit { rule: rule.clone(), ..limit("only", 5, MINUTE, Each::Account) };
+    let restart = |calls: Vec<PastCall>| {
+        LocalLimiter::new(vec![LaneLimits::new(rates.clone(), vec![bucket()])], clock.clone(), calls)
+    };
+    // Drained and sent at its rate ever since, for as far back as is known.
+    let drained = restart((0..10).rev().map(|n| past(1 + 3 * n)).collect());
+    assert_eq!(grants(&drained, &rates).await, 0);
+    let young = restart(vec![past(1)]);
+    assert_eq!(grants(&young, &rates).await, 4);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_live_budget_of_a_property_is_forgotten_and_idle_ones_are() {
     let rates = lane("ota_x", "default", "rates");
     let limits = LaneLimits::new(rates.clone(), vec![limit("each", 1, MINUTE, Each::Property)]);
@@ -145,4 +170,46 @@ async fn lanes_that_share_nothing_are_groups_of_their_own() {
         LaneLimits::new(lane("ota_x", "default", endpoint), vec![limit(endpoint, 3, MINUTE, Each::Account)])
     });
     assert_eq!(LocalLimiter::new(lanes.to_vec(), clock(), Vec::new()).groups.len(), 2);
+}
+
+/// Threads ask, drop their asks midway, answer and give back, all at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_permit_is_lost_or_doubled_when_askers_come_and_go_on_many_threads() {
+    let rates = lane("ota_x", "default", "rates");
+    let max = 4u8;
+    let rule = Rule::Concurrency { max: u64::from(max).try_into().unwrap() };
+    let few = Limit { name: LimitName::try_new("few").unwrap(), rule, each: Each::Account };
+    let lanes = vec![LaneLimits::new(rates.clone(), vec![few])];
+    let limiter = LocalLimiter::new(lanes, Clock::system(), Vec::new());
+    let out = Arc::new(std::sync::atomic::AtomicU8::new(0));
+    let tasks: Vec<_> = (0..16u32)
+        .map(|task| {
+            let (limiter, out, rates) = (limiter.clone(), out.clone(), rates.clone());
+            tokio::spawn(async move {
+                for round in 0..300u32 {
+                    let asked = Ask { want: 2, max_wait: None, ..ask(&rates, None) };
+                    let mut waiting = Box::pin(limiter.acquire(asked));
+                    if (task + round) % 3 == 0 {
+                        if let std::task::Poll::Ready(grant) = futures::poll!(&mut waiting) {
+                            drop(grant);
+                        }
+                        continue;
+                    }
+                    let Grant::Granted(permits) = waiting.await.unwrap() else { panic!("not granted") };
+                    let mine = u8::try_from(permits.len()).unwrap();
+                    let before = out.fetch_add(mine, std::sync::atomic::Ordering::SeqCst);
+                    assert!(before + mine <= max, "{} calls in flight", before + mine);
+                    tokio::task::yield_now().await;
+                    out.fetch_sub(mine, std::sync::atomic::Ordering::SeqCst);
+                    for permit in permits {
+                        if round % 2 == 0 { permit.answered() } else { permit.unused() }
+                    }
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(limiter.status().await.unwrap()[0].used, 0);
 }

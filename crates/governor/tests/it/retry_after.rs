@@ -1,0 +1,1 @@
+//! Reading the wait that a channel asked for, and keeping to it.
