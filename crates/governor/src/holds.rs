@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ota_governor_core::lane::{LaneKey, Scope};
+use ota_governor_core::name::PropertyId;
 use ota_governor_core::time::Timestamp;
 
 use crate::ledger::{Hold, HoldCause};
@@ -91,6 +92,15 @@ impl Holds {
         holds.retain(|hold| hold.scope.covers(lane, None) && hold.until.is_none_or(|until| until > now));
         holds.sort_by_key(|hold| hold.until.unwrap_or(Timestamp::MAX));
         holds
+    }
+
+    /// Whether a call of this lane for this property is held now.
+    pub(crate) fn binds(&self, lane: &LaneKey, property: &PropertyId, now: Timestamp) -> bool {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner
+            .in_force()
+            .iter()
+            .any(|hold| hold.scope.covers(lane, Some(property)) && hold.until.is_none_or(|until| until > now))
     }
 
     /// Whether a hold of this scope and cause is in force.

@@ -209,6 +209,8 @@ impl Lane {
         }
         let look = match claimed {
             Some(Ok(claimed)) => {
+                // What was answered while the ledger wrote may ask for a pause: it binds these too.
+                self.take_answers();
                 self.launch(claimed, permits);
                 false
             }
@@ -229,13 +231,19 @@ impl Lane {
         look
     }
 
-    /// Sends what was claimed, each with its permit; permits left over go back.
+    /// Sends what was claimed, each with its permit; permits left over go back, and so does what came to be
+    /// held in the meantime.
     fn launch(&mut self, claimed: Claimed, permits: Vec<Permit>) {
         settle::expired(&claimed.expired);
         let mut permits: Vec<Option<Permit>> = permits.into_iter().map(Some).collect();
         for job in claimed.jobs {
             let Some(permit) = permits.get_mut(job.pick).and_then(Option::take) else { continue };
             self.in_flight += 1;
+            if self.shared.holds.binds(&self.config.key, &job.mutation.property_id, self.shared.clock.now()) {
+                permit.unused();
+                self.give_back(job);
+                continue;
+            }
             send::spawn(&self.shared, &self.config, job, permit, self.answered.clone());
         }
         permits.into_iter().flatten().for_each(Permit::unused);

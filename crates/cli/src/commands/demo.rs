@@ -70,6 +70,7 @@ pub(crate) async fn run(
     }
     let books = books?;
     books.tables(out)?;
+    writeln!(out)?;
     let checks = verdict::checks(&books, &script, known);
     verdict::write(&checks, out)?;
     Ok(if checks.iter().all(|check| check.holds) { Exit::Done } else { Exit::Refused })

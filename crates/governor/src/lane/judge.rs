@@ -88,6 +88,17 @@ impl Lane {
         self.judged.jobs.push(job);
     }
 
+    /// A claimed mutation that was not sent goes back to where it stood, in the next turn.
+    pub(super) fn give_back(&mut self, job: Job) {
+        self.judged.outcomes.push(Outcome {
+            id: job.id,
+            attempt: None,
+            disposition: Disposition::Returned,
+            rest_until: None,
+        });
+        self.judged.jobs.push(job);
+    }
+
     fn hear(&self, reply: Reply, token: &Token, at: Timestamp) -> Heard {
         match reply {
             Reply::Answered { status, headers, body, .. } => {

@@ -32,7 +32,6 @@ pub(super) fn checks(books: &Books, script: &Script, known: u64) -> Vec<Check> {
 
 /// Writes each check with what came of it.
 pub(super) fn write(checks: &[Check], out: &mut dyn Write) -> std::io::Result<()> {
-    writeln!(out)?;
     for Check { holds, says } in checks {
         writeln!(out, "{}  {says}", if *holds { "ok   " } else { "WRONG" })?;
     }
