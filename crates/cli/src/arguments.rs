@@ -1,5 +1,6 @@
 //! What may be written on the command line.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -71,8 +72,24 @@ pub(crate) enum Command {
 
 impl Command {
     /// How many steps less it logs than is usual: a demonstration tells its story itself.
-    pub(crate) const fn quieter(&self) -> i16 {
-        if matches!(self, Self::Demo(_)) { 3 } else { 0 }
+    pub(crate) fn quieter(&self) -> i16 {
+        match self {
+            Self::Demo(_) => 3,
+            // On a terminal a bar tells how a push goes: a line per mutation would tear it apart.
+            Self::Push(_) if std::io::stderr().is_terminal() => 1,
+            Self::Init(_)
+            | Self::Check(_)
+            | Self::Push(_)
+            | Self::Status(_)
+            | Self::Explain(_)
+            | Self::Pause(_)
+            | Self::Resume(_)
+            | Self::Cancel(_)
+            | Self::DeadLetters(_)
+            | Self::Export(_)
+            | Self::SimOta(_)
+            | Self::Completions(_) => 0,
+        }
     }
 }
 

@@ -31,7 +31,7 @@ async fn one(
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
     let filter = Filter { correlation_id: Some(id.clone()), ..Filter::default() };
-    if !ledger.cancel(&filter, now).await?.is_empty() {
+    if !taken_back(ledger, &filter, now).await?.is_empty() {
         writeln!(out, "{id} is cancelled")?;
         return Ok(Exit::Done);
     }
@@ -48,6 +48,19 @@ async fn one(
     Ok(Exit::Refused)
 }
 
+/// Takes back what the filter names, and tells the log of each.
+async fn taken_back(
+    ledger: &dyn Ledger,
+    filter: &Filter,
+    now: Timestamp,
+) -> anyhow::Result<Vec<CorrelationId>> {
+    let cancelled = ledger.cancel(filter, now).await?;
+    for id in &cancelled {
+        tracing::info!(event = "cancelled", correlation_id = id.as_str());
+    }
+    Ok(cancelled)
+}
+
 async fn all_of(
     ledger: &dyn Ledger,
     now: Timestamp,
@@ -55,7 +68,7 @@ async fn all_of(
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
     let filter = Filter { batch: Some(batch.clone()), ..Filter::default() };
-    let cancelled = ledger.cancel(&filter, now).await?;
+    let cancelled = taken_back(ledger, &filter, now).await?;
     if cancelled.is_empty() && ledger.list(&filter, None, 1).await?.is_empty() {
         writeln!(out, "there is no batch {batch} in the ledger")?;
         return Ok(Exit::Refused);
