@@ -43,7 +43,7 @@ async fn wait_after(form: RetryAfter) -> Duration {
     assert_eq!(process.state("m1").await, State::Committed);
     let sent = world.sent();
     assert_eq!(sent.len(), 2);
-    sent[1].at - sent[0].at
+    sent[1].at.checked_sub(sent[0].at).unwrap()
 }
 
 #[tokio::test(start_paused = true)]

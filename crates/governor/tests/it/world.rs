@@ -171,8 +171,10 @@ impl World {
         }
         pass(back).await;
         let reply = match then {
-            Then::Answer(said) | Then::CutInAnswer { answer: said, .. } => self.answered(said),
-            Then::Drip { answer: said, .. } | Then::Huge { answer: said, .. } => self.answered(said),
+            Then::Answer(said)
+            | Then::CutInAnswer { answer: said, .. }
+            | Then::Drip { answer: said, .. }
+            | Then::Huge { answer: said, .. } => self.answered(said),
             Then::Refuse | Then::Cut | Then::Hang | Then::Garbage(_) => {
                 Reply::Unknown { detail: "connection closed before the answer".to_owned() }
             }

@@ -129,7 +129,7 @@ fn newest_wins(scenario: &Scenario, ran: &Ran, faults: &mut Vec<String>) {
             Some(State::DeadLettered) => {}
             Some(State::Committed) if last.get(&cell).is_some_and(|id| id == newest) => {}
             state => {
-                faults.push(format!("{cell}: {newest} is {state:?}, the channel has {:?}", last.get(&cell)))
+                faults.push(format!("{cell}: {newest} is {state:?}, the channel has {:?}", last.get(&cell)));
             }
         }
     }

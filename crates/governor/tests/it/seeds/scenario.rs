@@ -91,7 +91,7 @@ impl Dice {
         let base = format!("[channels.{slug}]\nbase_url = \"https://{slug}.example\"\n");
         let more = "token = { env = \"FIXED\" }\ntimeout = \"5s\"\nretry_after_horizon = \"2m\"\n";
         let in_flight = self.pick(&[1, 2, 4, 16]);
-        write!(toml, "{base}{more}max_in_flight = {in_flight}\n").unwrap();
+        writeln!(toml, "{base}{more}max_in_flight = {in_flight}").unwrap();
         let slowest = self.up_to(5, 400);
         let mut channel =
             Channel::default().latency(Duration::from_millis(2), Duration::from_millis(slowest));
