@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p ota-governor --bench dispatch [-- CALLS]` prints calls a second of a bare reqwest
 //! loop with the same number in flight, then of the governor with limits far above the load, every
-//! mutation accepted and settled durably in SQLite (`synchronous=FULL`), and their ratio.
+//! mutation accepted and settled durably in `SQLite` (`synchronous=FULL`), and their ratio.
 
 #![expect(
     clippy::print_stdout,
@@ -129,7 +129,7 @@ burst = 1000000
 }
 
 fn main() {
-    let calls = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(50_000);
+    let calls = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(50_000);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let address = trivial_server().await;

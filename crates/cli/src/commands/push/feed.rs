@@ -26,7 +26,7 @@ const AHEAD: usize = 4;
 pub(super) struct Batch {
     /// Mutations with their lines.
     pub(super) entries: Vec<(u64, Entry)>,
-    /// Refusals with their lines and, where it could be read, their channel.
+    /// Refusals with their lines.
     pub(super) refused: Vec<(u64, Faults)>,
 }
 
