@@ -1,4 +1,5 @@
 //! The demonstration as a person sees it.
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail it")]
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
